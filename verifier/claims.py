@@ -16,7 +16,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from verifier.withheld import ABORTED, COMMITTED, withheld
+from verifier.not_owed import ABORTED, COMMITTED, not_owed
 
 #: Who makes a claim (column ``source``). A reservation says that the value may have been sent.
 ACK, FAIL, LOG, READ, RESERVED = range(5)
@@ -229,7 +229,7 @@ def ledger_of(claims: DataFrame) -> DataFrame:
         F.max(of(READ)).alias("last_read"),
         F.bit_or("bit").alias("seen"),
         F.max("sentinel").alias("sentinel"),
-        withheld().alias("withheld"),
+        not_owed().alias("not_owed"),
         F.min_by("producer_id", of(LOG)).alias("first_producer_id"),
         F.min("producer_id").alias("lowest_producer_id"),
         F.max("producer_id").alias("highest_producer_id"),
@@ -259,7 +259,7 @@ def positions_of(claims: DataFrame) -> DataFrame:
         F.max(F.col("source") == ACK).alias("acked"),
         F.max(read).alias("read"),
         F.max(logged).alias("logged"),
-        withheld().alias("withheld"),
+        not_owed().alias("not_owed"),
         *(
             extreme(F.when(whose, F.col(column))).alias(f"{word}_{who}{name}")
             for who, whose in groups.items()

@@ -36,10 +36,10 @@ from pyspark.sql import functions as F
 from verifier.checks.polls import jumps_of
 from verifier.claims import all_claims, deleted_claims, ledger_of, positions_of
 from verifier.facts import ReaderReach
+from verifier.not_owed import aborted_table, with_aborts, with_commits, with_isolation
 from verifier.places import NAMED, Place, columns, partition_rows, replica_rows, table_of, unsettled_rows
 from verifier.spark.written_tables import written
 from verifier.transactions.model import AbortedRange
-from verifier.withheld import aborted_table, with_aborts, with_commits, with_isolation
 
 
 @dataclass(frozen=True, slots=True)

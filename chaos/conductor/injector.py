@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.conductor.fault_lines import FaultLines, FaultSink
+from chaos.conductor.progress import left_out_words
 from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.under_test import ClusterUnderTest
@@ -29,24 +30,24 @@ logger = logging.getLogger(__name__)
 
 #: How long a fault may wait for its precondition before it is skipped.
 PRECONDITION_MS = 8_000
-#: Between two looks whether the precondition holds: nothing signals it, and each look asks the cluster.
+#: How often the precondition is checked: nothing signals it, and each check asks the cluster.
 RETRY_S = 0.2
-#: Tries, in all, of a kind of fault that has not bitten when the time limit is over.
+#: The most tries of a kind of fault that has not bitten when the time limit is over.
 MOST_TRIES = 3
-#: What is replayed looks for its target this long before its time: a broker that is stopped keeps each look waiting.
+#: A replayed injection looks for its target this long before it is due: a stopped broker makes asking slow.
 EARLY_MS = 1_500
-#: And again this long before, for in the meantime another broker may lead.
+#: And again this long before, since another broker may lead by then.
 AGAIN_MS = 300
 
 
 class NotHealed(Exception):
-    """A fault could not be undone: the cluster is not what the rest of the run needs. Names the fault and the error."""
+    """A fault could not be undone, so the rest of the run makes no sense. Names the fault and the error."""
 
 
 class Injector:
     """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line.
 
-    ``lasting`` and ``past`` tell more, to anyone who shows it; ``changed`` is called whenever one of them is another.
+    ``lasting`` and ``past`` have the details for display; ``changed`` is called whenever one of them changes.
     """
 
     def __init__(
@@ -82,19 +83,18 @@ class Injector:
 
     @property
     def lasting(self) -> tuple[ActiveFault, ...]:
-        """The faults that are not over, those whose recovery is being watched among them; the oldest first."""
+        """The faults that are not over, including those whose recovery is still being probed; the oldest first."""
         return tuple(self._lasting.values())
 
     async def run(self, schedule: Schedule, load_started_ms: int, until_ms: float = math.inf) -> None:
-        """Work the schedule off.
+        """Play the schedule.
 
-        On a slow machine faults take longer than planned, and those after them come late. Past ``until_ms`` only
-        kinds that have not bitten yet are injected, each a few times at most; the others are left out, and said to be.
+        On a slow machine, faults take longer than planned, and those after them come late. After ``until_ms``, only
+        kinds that have not bitten yet are injected, each a few times at most; the others are left out, which is noted.
+        After ``end_early``, everything that has not begun is left out.
 
-        ``end_early`` leaves out all that has not begun.
-
-        Raises ValueError for a schedule whose seed is still open, and NotHealed for the first fault that could not be
-        undone; what else is broken then is ``heal_all``'s.
+        Raises ValueError for a schedule without a seed, and NotHealed for the first fault that could not be undone;
+        ``heal_all`` then undoes everything else.
         """
         seed = schedule.seed
         if seed is None:
@@ -124,8 +124,7 @@ class Injector:
                     tried[injection.fault] += 1
                     running.add(group.create_task(self.inject(seed, index, injection)))
             if self.left_out:
-                why = "the run ended early" if self._early.is_set() else "the time was up, and their kinds had bitten"
-                self._note(f"{self.left_out} planned faults were left out: {why}")
+                self._note(left_out_words(self.left_out, ended_early=self._early.is_set()))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
@@ -156,7 +155,7 @@ class Injector:
             self._over(fault, "cut short")
 
     async def look_again(self) -> None:
-        """Once all is healed: faults whose second probe gave up may have been slow to pass, or not be over yet."""
+        """Once all is healed, probe faults again whose second probe gave up: they may only have been slow to pass."""
         while self._unseen:
             fault, target, effective = self._unseen.pop(0)
             start_ns = self._clock.monotonic_ns()
@@ -165,7 +164,7 @@ class Injector:
             self._note(f"fault {fault.name} on {target}, looked at again: {_sentence(after)}")
 
     async def _looked(self, fault: Fault, target: str) -> Probe:
-        """The second probe; what cannot be seen is not seen to be over."""
+        """The second probe. If it fails, the fault is not seen to be over."""
         try:
             return await fault.gone()
         except Exception as error:
@@ -180,7 +179,7 @@ class Injector:
             await self._strike(fault, target)
 
     async def _replay(self, seed: int, index: int, injection: Injection, due_ms: float) -> None:
-        """The same at the very time that it is due, or later if there is nothing to break by then."""
+        """The same at exactly the time that it is due, or later if there is nothing to break by then."""
         fault = self._fault(seed, index, injection)
         target = await self._choose(fault, ns_of_ms(int(due_ms)))
         if target is None:
@@ -194,7 +193,7 @@ class Injector:
             await self._strike(fault, target)
 
     async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
-        """The target as it is now, if that is known in time."""
+        """The target chosen again, or the first one if choosing takes too long."""
         other = self._fault(seed, index, fault.injection)
         try:
             async with asyncio.timeout(seconds_of_ms(max(0.0, due_ms - self._clock.monotonic_ms()))):
@@ -215,7 +214,7 @@ class Injector:
             await self.pause(seconds_of_ms(wait_ms))
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the run ends early."""
+        """Wait that long, or until the run ends early."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._early.wait(), seconds)
 
@@ -241,7 +240,7 @@ class Injector:
             await fault.heal()
             self._broken.remove(fault)
             self._lasts(fault, replace(self._lasting[fault], healed=True))
-            # a probe may lack what an injection that failed has not noted: that is no failure to heal
+            # if the injection failed, the probe may fail for lack of its notes, which does not mean that healing failed
             after = await (self._looked(fault, target) if has_failed else fault.gone())
         except Exception as error:
             failed = Probe(False, {"error": repr(error)})
@@ -264,7 +263,7 @@ class Injector:
         self._lines.begun(fault, target, start_ns, probe, asked_ns=self._asked_ns[fault], waited=fault in self._waited)
 
     async def _choose(self, fault: Fault, due_ns: int = 0) -> str | None:
-        """The target, waiting for the precondition, long after ``due_ns`` too; None and a record if it never comes."""
+        """The target, once the precondition holds, even after ``due_ns``; None and a record if it never does."""
         start_ns = max(due_ns, self._clock.monotonic_ns())
         while True:
             try:

@@ -66,7 +66,7 @@ class WorkedOn:
         self._whole["children"] = [
             {"name": name, "pid": pid, "creation_time": creation_time} for name, pid, creation_time in told
         ]
-        # its directory may have been removed by someone; that is not for a Supervisor to fail by
+        # someone may have removed the directory, which must not make a Supervisor fail
         with suppress(OSError):
             write_json_atomic(self._path, self._whole)
 
@@ -86,7 +86,7 @@ class LeftWork:
 
 
 def work_on(directory: Path) -> LeftWork | None:
-    """Who works on a directory, or was killed while at it; None if no one. What cannot be read is no one's."""
+    """Who works on a directory, or was killed while working on it; None without a readable record."""
     try:
         plain = read_json(directory / FILE)
         children = [(str(each["name"]), _living(each)) for each in plain["children"]]
@@ -115,7 +115,9 @@ def clean(results: Path) -> list[str]:
 
 
 def clean_continued(directory: Path) -> list[str]:
-    """The same for a directory that is continued: no one conducts it anymore, and so no part of it."""
+    """The same for a directory that is continued, and for its cells or tries. Ends their conductors, too, so callers
+    first check that no one works on the directory (``work_on``).
+    """
     work = work_on(directory)
     lines = [] if work is None else _cleaned(work)
     for path in sorted(path for pattern in _INNER for path in directory.glob(pattern)):
@@ -125,7 +127,7 @@ def clean_continued(directory: Path) -> list[str]:
 
 
 def _cleaned(work: LeftWork) -> list[str]:
-    """End all of it and remove the record; what was done, in a line."""
+    """End all of its processes and remove the record; returns what was done, in a line."""
     wardens = [process for name, process in work.children if name == "warden"]
     if wardens and work.conductor is None:
         until(lambda: not any(map(is_alive, wardens)), WARDEN_S)
@@ -140,7 +142,7 @@ def _cleaned(work: LeftWork) -> list[str]:
 
 
 def _ended(named: Sequence[tuple[str, psutil.Process]]) -> Iterator[str]:
-    """End these and wait until they are gone; what they were."""
+    """End these processes and wait until they are gone; returns their names."""
     living = [(name, process) for name, process in named if is_alive(process)]
     for _, process in living:
         signal_quietly(process, signal.SIGKILL)

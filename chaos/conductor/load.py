@@ -29,7 +29,7 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
 
 SENTINEL_DEADLINE_S = 40.0
-#: For a process that is killed to write where it stands.
+#: The time in which a process that is about to be killed may log what its threads are doing.
 LAST_WORDS_S = 0.5
 FINAL_READ_DEADLINE_S = 120.0
 #: Records that give a final reader a second more: a slow machine reads several times as many.
@@ -110,7 +110,7 @@ class Load:
         return {name: self._children[name] for name in self._of(group)}
 
     def written_partitions(self) -> frozenset[int]:
-        """Those that streams of processes write which still run: who was killed writes nothing anymore."""
+        """The partitions that are still written to: those of streams whose process runs."""
         shared = shares(self._load_settings())
         running = [(first, count) for name, first, count in shared if self._children[name].is_running()]
         return frozenset(
@@ -129,12 +129,12 @@ class Load:
             )
 
     async def stop(self) -> list[str]:
-        """SIGINT, so that Locust writes its report and users flush; then wait. Answers with what went wrong."""
+        """Send SIGINT, so that Locust writes its report and users flush, and wait. Returns what went wrong."""
         if self._stopped:
             return []
         self._stopped = True
         problems: list[str] = []
-        # Producers first, all at once: readers and members are to see what is still flushed.
+        # producers first, all at once, so that readers and members see what they flush
         for names in (self._of(PRODUCERS), [*self._of(READERS), *self._of(MEMBERS)]):
             for stopped in await asyncio.gather(*map(self._stop_one, names)):
                 problems += stopped
@@ -147,7 +147,7 @@ class Load:
         await asyncio.to_thread(child.interrupt)
         if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is not None:
             return []
-        # it writes to its log what each of its threads is doing (loadgen.locustfile)
+        # at this signal it logs what each of its threads is doing (loadgen.locustfile)
         child.send_signal(signal.SIGUSR2)
         await asyncio.to_thread(child.wait, LAST_WORDS_S)
         await asyncio.to_thread(child.kill)
@@ -163,8 +163,7 @@ class Load:
         return any(children and not any(child.is_running() for child in children) for children in groups)
 
     def died(self) -> list[str]:
-        """What is to be said about processes that ended without being asked to. Of each it is said once, here or by
-        ``stop``."""
+        """A line for each process that ended without being asked to. Each is reported once, here or by ``stop``."""
         return [] if self._stopped else [problem for name in self._children for problem in self._died(name)]
 
     def _died(self, name: str) -> list[str]:
@@ -175,14 +174,14 @@ class Load:
         return [f"load process {name} died (exit status {child.exit_code})"]
 
     def web_address(self) -> str | None:
-        """Where the load's web interface listens; None without one, and until it does."""
+        """The address of the load's web interface; None without one, or until it listens."""
         try:
             return str(read_json(self._bench.directory.web_json)["url"])
         except (OSError, ValueError, KeyError):
             return None
 
     async def status(self) -> LoadStatus:
-        """Add up what the processes last wrote. ``read`` is what the reader that is furthest behind has read."""
+        """The sum of what the processes last wrote. ``read`` is that of the reader that is furthest behind."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
         reading = [self._point(name) for name in self._of(READERS)]
         return LoadStatus(
@@ -199,7 +198,7 @@ class Load:
         )
 
     def acknowledged_since(self, time_ns: int) -> frozenset[int]:
-        """The partitions in which something was acknowledged after this time, as far as the processes have said."""
+        """The partitions in which something was acknowledged after this time, by the last status of each process."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
         return frozenset(
             int(partition) for point in points for partition, at_ns in point.last_acked_ns.items() if at_ns > time_ns
@@ -213,8 +212,8 @@ class Load:
         return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
 
     async def final_read(self, partitions: Sequence[FinalPartition]) -> list[str]:
-        """Read every partition from offset 0 through its sentinel, by a fresh reader of each client, side by side;
-        answers with what went wrong."""
+        """Read every partition from offset 0 through its sentinel, concurrently with a fresh reader of each client;
+        returns what went wrong."""
         through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
         if not through:
             return ["unavailable: no sentinel was acknowledged, so the final read has no end"]

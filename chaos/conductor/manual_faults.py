@@ -34,23 +34,23 @@ from verifier.evidence.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
-#: Something went wrong that no one foresaw.
+#: Something unexpected went wrong.
 FAILED = "failed"
-#: Of a broker that was to be started.
+#: The outcomes of starting a broker.
 STARTED, NOT_STARTED = "started", "not started"
 LONGEST_S = 3600.0
-#: What a fault on a coordinator takes in place of a partition or a link; whether it is in use shows when it begins.
+#: A fault on a coordinator takes one of these instead of a partition or a link; only the fault notices if none is used.
 _COORDINATED = {"transactional_id": "a transactional ID", "group": "a group"}
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
 
 
 class FaultRefused(ValueError):
-    """What was asked for cannot be done; the text names it and the alternatives."""
+    """The request cannot be done; the text names the reason and the alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """What a request comes to: the topic that the probes look at, and the injection."""
+    """A request as an injection, and the topic that its probes examine."""
 
     topic: str
     injection: Injection
@@ -58,8 +58,8 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What a request is read against: the links by name, how many brokers there are, their session with ZooKeeper,
-    whether clients come in through links, and whether brokers have fault ports."""
+    """What decides whether a request is possible: the links by name, the number of brokers, their ZooKeeper session
+    timeout, whether clients connect through links, and whether brokers have fault ports."""
 
     links: Collection[str]
     brokers: int
@@ -90,18 +90,18 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Clus
     if key is not None and target is not None and target not in cluster.links:
         topic, where = min(topics), {key: str(target)}
     else:
-        topic, where = _aimed(target, topics, cluster.links)
+        topic, where = _topic_and_target(target, topics, cluster.links)
     if "link" in where and "link" not in fault.targets:
         takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
         takes = "TOPIC-PARTITION" if key is None else _COORDINATED[key]
         raise FaultRefused(f"{name} takes {takes}, not the link {target!r}; {takers} take a link")
-    if (why := _toothless(fault, where, cluster)) is not None:
+    if (why := _why_it_cannot_bite(fault, where, cluster)) is not None:
         raise FaultRefused(f"{name} cannot bite: {why}")
     return PlannedFault(topic, Injection(0.0, name, float(duration_s), where))
 
 
-def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFacts) -> str | None:
-    """Why it can never bite here, and what helps; None if it can."""
+def _why_it_cannot_bite(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFacts) -> str | None:
+    """Why the fault can never bite in this cluster, and what helps; None if it can."""
     least = max(fault.least_brokers, fault.least_replicas)
     if cluster.brokers < least:
         return f"it needs {least} brokers, but there is {cluster.brokers}; start with 'gapless up --brokers {least}'"
@@ -117,14 +117,14 @@ def _is_on_clients(fault: type[Fault], where: Mapping[str, object]) -> bool:
     return link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
 
 
-def _missed(injection: Injection, seen: str, *, was_injected: bool) -> str:
-    """Why it did not bite, by what its probe saw, and what helps: an idle link cannot show that it is broken."""
+def _did_not_bite(injection: Injection, seen: str, *, was_injected: bool) -> str:
+    """Why the fault did not bite, by its probe, and what helps: an idle link cannot show that it is broken."""
     is_seen_by_clients = was_injected and _is_on_clients(FAULTS[injection.fault], injection.target)
     helps = "; it shows only in what clients send: keep a client running meanwhile" * is_seen_by_clients
     return f"{injection.fault} did not bite: {seen}{helps}"
 
 
-def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
+def _topic_and_target(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
     first, given = min(topics), str(target)
     if target is None:
         return first, {"partition": 0}
@@ -266,7 +266,7 @@ class ByHand:
         if last is None or last.effect != BIT:
             was_injected = last is not None and last.effect == NO_BITE
             seen = lines.missed(plan.injection.fault)
-            return {"end": NO_BITE, "text": _missed(plan.injection, seen, was_injected=was_injected)}
+            return {"end": NO_BITE, "text": _did_not_bite(plan.injection, seen, was_injected=was_injected)}
         return {"end": BIT, "text": last.detail}
 
     async def _start(self, broker_id: object) -> dict[str, object]:

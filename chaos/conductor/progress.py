@@ -13,6 +13,7 @@ from rich.status import Status
 from cluster.process.one_line import printable
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
+from verifier.evidence.how_many import how_many
 
 logger = logging.getLogger("gapless")
 
@@ -80,3 +81,10 @@ def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> st
     fault = f"fault: {active}  " if active else ""
     over = f" (over its time: waiting for {active or 'the last fault'} to end)" if elapsed_s >= whole_s + 1 else ""
     return f"{fault}{elapsed_s:.0f}/{whole_s:.0f} s{over}  {counts}"
+
+
+def left_out_words(count: int, *, ended_early: bool) -> str:
+    """How many planned faults a run left out, and why."""
+    was, kinds = ("was", "its kind") if count == 1 else ("were", "their kinds")
+    why = "the run ended early" if ended_early else f"the time was up, and {kinds} had bitten"
+    return f"{how_many(count, 'planned fault')} {was} left out: {why}"

@@ -1,10 +1,9 @@
 """What really happened in a run, as a schedule. Pure; owns which record of a fault becomes which injection.
 
-An injection comes again at the very time at which it struck, whether or not those before it are over. One that waited
-for something to break is due when it began to wait, and waits again. What was skipped or left out broke nothing, and is
-not repeated.
-What a fault drew from its seed and told in its record is fixed by name, so that it is the same again whatever the
-cluster looks like then.
+An injection is repeated at the time at which it struck, whether or not those before it are over. One that waited for
+something to break is due when it began to wait, and waits again. One that was skipped or left out broke nothing, and is
+not repeated. Whatever a fault drew from its seed, and its record has, becomes a parameter by name, so that it is the
+same again in whatever state the cluster is then.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What is to be played again, and what of the plan is not: by the reason, how many injections."""
+    """The schedule to play again; ``without`` counts the planned injections that are not in it, by the reason."""
 
     schedule: Schedule
     without: Mapping[str, int]
@@ -38,7 +37,7 @@ def by_number(entries: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Mappi
 
 
 def happened(planned: Schedule, entries: Iterable[Mapping[str, Any]], load_started_ns: int) -> Happened:
-    """What became of ``planned`` by its record, in a run whose load flowed from ``load_started_ns`` on.
+    """What became of ``planned``, by the record of a run whose load began at ``load_started_ns``.
 
     Raises ``ValueError``, ``TypeError`` or ``KeyError`` for a record that is not of this schedule.
     """
@@ -64,12 +63,12 @@ def _again(injection: Injection, number: int, begun: Mapping[str, Any], load_sta
     fixed = replace(injection, replays=drawn_as, parameters={**_drawn(injection, begun), **injection.parameters})
     due_ns = int(begun["asked_ns"] if begun.get("waited") else begun["start_ns"])
     at_s = round(seconds_of_ns(due_ns - load_started_ns), DIGITS)
-    # what is replayed looks for its target before it is due
+    # a replayed injection looks for its target before it is due
     return replace(fixed, at_s=max(at_s, injection.at_s) if begun.get("waited") else max(at_s, 0.0), overlap=True)
 
 
 def _drawn(injection: Injection, begun: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of the fault that its probe told of, by the same names."""
+    """The parameters of the fault that its probe recorded, by the same names."""
     seen = begun.get("probe") or {}
     return {
         rule.name: seen[rule.name]

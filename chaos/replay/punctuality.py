@@ -1,7 +1,7 @@
-"""How punctually a schedule was played: its record beside its times. Pure; owns the figures and their sentence.
+"""How punctually a schedule was played, by its record. Pure; owns the figures and their sentence.
 
-An event is the beginning or the end of an injection. One that waits has no time of its own, and is not counted: the
-beginning, if there is nothing to break when it is due, and is told; the end, if the first probe has not looked by then.
+An event is the beginning or the end of an injection. An event that had to wait is not counted. A beginning waits if
+there is nothing to break when it is due; it is then named. An end waits if the first probe is not done by then.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 from chaos.replay.happened import by_number
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.units import ms_of_ns, ns_of_seconds
+from verifier.evidence.how_many import how_many
 
 MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Punctuality:
-    """``deviations_ms``: of each event that waited for nothing, how late it was (early: negative). ``waited`` and
-    ``missing`` have a line for each injection that waited, or that broke nothing, failed or has no end.
+    """``deviations_ms``: how late each event was that did not have to wait (early: negative). ``waited`` has a line for
+    each injection that waited; ``missing``, for each that broke nothing, failed or has no end.
     """
 
     deviations_ms: tuple[float, ...]
@@ -41,7 +42,7 @@ class Punctuality:
         named = [*self.waited, *self.missing]
         left = "; ..." if len(named) > MOST_TOLD else ""
         told = f" ({'; '.join(named[:MOST_TOLD])}{left})" if named else ""
-        events = f"{len(self.deviations_ms)} event{'' if len(self.deviations_ms) == 1 else 's'}"
+        events = how_many(len(self.deviations_ms), "event")
         return f"{', '.join([events + largest, *more])}{told}"
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def punctuality(schedule: Schedule, entries: Iterable[Mapping[str, Any]], load_s
         elif "error" in (begun.get("probe") or {}):
             missing.append(f"{_name(injection)} failed: {begun['probe']['error']}")
         ends_ns = due_ns + ns_of_seconds(injection.duration_s)
-        # a fault ends when its first probe has looked, at the earliest
+        # a fault ends when its first probe is done, at the earliest
         if over is not None and int(begun["end_ns"]) <= ends_ns:
             deviations.append(ms_of_ns(int(over["start_ns"]) - ends_ns))
     return Punctuality(tuple(deviations), tuple(waited), tuple(missing))

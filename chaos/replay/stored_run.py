@@ -20,6 +20,7 @@ from chaos.replay.happened import happened
 from chaos.schedules.model import Injection, Schedule, ScheduleError, from_yaml
 from cluster.seams.units import ns_of_seconds
 from loadgen.documents import DocumentError, read_text
+from verifier.evidence.how_many import how_many
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -70,8 +71,10 @@ def read_stored(directory: RunDirectory, *, with_faults: bool = True) -> StoredR
     limit_s = max(asked.time_limit_s, float(math.ceil(ends_s)))
     # a run that was judged later, with others, is judged at its own end when it is repeated
     played = replace(asked, schedule=file, faults=None, overlap=False, time_limit_s=limit_s, unjudged=False)
-    notes = [f"{count} planned faults are left out: there they {why}" for why, count in what.without.items()]
-    return StoredRun(directory, model, played, schedule, tuple(notes), load_started_ns)
+    notes = tuple(
+        f"left out: {how_many(count, 'planned fault')} that {why} in that run" for why, count in what.without.items()
+    )
+    return StoredRun(directory, model, played, schedule, notes, load_started_ns)
 
 
 def load_started(directory: RunDirectory, model: RunModel) -> int:

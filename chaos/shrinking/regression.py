@@ -1,7 +1,7 @@
-"""What shrinking leaves: a schedule with the story of it, and a test that plays it. Pure texts.
+"""What shrinking writes: a schedule with its story, and a test that plays it. Makes texts only. Pure.
 
-The test expects a valid run, as often as it takes to be sure, or says how sure it is. Where bugs were planted, or the
-settings allow what is shown, it expects the verifier to find that, in one of its runs.
+The test expects a valid run, repeated until a bug would hardly be missed, or says how often it misses one. If bugs were
+planted, or the settings allow the anomaly, it expects the verifier to find the anomaly in one of its runs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from chaos.shrinking.smaller_run import SearchEnd, TryCount
 from cluster.process.invocation import command
 from verifier.evidence.how_many import how_many
 
-#: How likely a bug that is still there may go unnoticed.
+#: The accepted probability that a bug that is still there goes unnoticed.
 MISS = 0.05
 MOST_TRIES = 10
-#: Of one try, on a machine that does much else.
+#: The time limit of one try, on a busy machine.
 TRY_S = 600
 
 
 def tries_needed(after: TryCount) -> int:
-    """As many runs as it takes so that a bug which fails as often as that is hardly ever missed."""
+    """The number of runs in which a bug that shows this often is hardly ever missed."""
     return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(_passes(after)))))
 
 
 def doubts_of(after: TryCount, tries: int) -> list[str]:
-    """A line if this many runs are not enough: how likely they are all valid though the bug is there."""
+    """A line if this many runs are not enough: how likely all are valid although the bug is there."""
     missed = _passes(after) ** tries
     if missed <= MISS:
         return []
@@ -42,12 +42,12 @@ def doubts_of(after: TryCount, tries: int) -> list[str]:
 
 
 def _passes(after: TryCount) -> float:
-    """How likely a run is valid though the bug is there: a little more than was seen."""
+    """The probability that a run is valid although the bug is there: a little higher than observed."""
     return 1 - (after.failures + 0.5) / (after.runs + 1)
 
 
 def story(failure: SameFailure, run: str, end: SearchEnd, before: TryCount, after: TryCount) -> list[str]:
-    """What it shows and where it comes from, in lines."""
+    """What the schedule shows and where it comes from, in lines."""
     if end is not SearchEnd.SMALLER:
         return [
             f"{failure}: the whole of {run}, not a smaller run ('gapless shrink': {end.value}).",
@@ -105,7 +105,7 @@ _FOUND = """        checks = verdict["checks"].items()
 
 
 def _least(failure: SameFailure) -> str:
-    """Of which count more must be found, as an expression: what is allowed counts only where it was asked for."""
+    """The count that must be exceeded, as an expression: an allowed anomaly counts only if it was asked for by name."""
     if not failure.allowed:
         return 'check["allowed_count"]'
     if failure.allowed >= set(failure.names):

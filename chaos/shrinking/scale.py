@@ -20,9 +20,9 @@ from verifier.evidence.how_many import how_many
 #: The load after the last fault.
 TAIL_S = 10.0
 SHORT_TAIL_S = 3.0
-#: Less of it says little.
+#: The lowest rate to try, in records/s: fewer records say little.
 LEAST_RATE = 20
-#: What rates and numbers of producers are divided by, the most first.
+#: Rates and numbers of producers are divided by these, the largest divisor first.
 _SHARES = (16, 4, 2)
 
 
@@ -48,7 +48,7 @@ def _recovered_s(injection: Injection) -> float:
 
 
 def _moved(injections: Sequence[Injection], first: int, to_s: float) -> list[Injection]:
-    """All from ``first`` on earlier by so much that this one is at ``to_s``; never later."""
+    """Moves ``first`` and all after it earlier, so that ``first`` is at ``to_s``; never later."""
     before = list(injections[:first])
     behind = injections[first:]
     earlier_s = max(0.0, behind[0].at_s - to_s) if behind else 0.0
@@ -56,7 +56,7 @@ def _moved(injections: Sequence[Injection], first: int, to_s: float) -> list[Inj
 
 
 def load_steps(experiment: Experiment) -> Mapping[str, tuple[Any, ...]]:
-    """Settings of the load that may do with less: the values to try, from the smallest on."""
+    """Settings of the load that may be reduced: the values to try, the smallest first."""
     asked, workload = experiment.asked, experiment.workload
     steps: dict[str, tuple[Any, ...]] = {}
     if len(asked.readers) > 1:

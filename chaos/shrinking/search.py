@@ -1,9 +1,9 @@
-"""The decisions of shrinking: what to try next, given what came of what was tried. Pure; runs nothing.
+"""The decisions of shrinking: what to try next, given the outcomes of earlier tries. Pure; runs nothing.
 
-Owns their order: how often the whole fails; the faults, by bisection and then delta debugging (Zeller's ddmin); the
-duration; the load; how often what is left fails. Whatever is accepted has failed at least once. What does not fail is
-tried again, as often as the whole seldom fails; it may be held for harmless by bad luck, and then more is left than is
-needed.
+Owns their order: how often the whole run fails; the faults, by bisection and then delta debugging (Zeller's ddmin); the
+duration; the load; how often the result fails. A candidate is accepted once it has failed. One that does not fail is
+tried again, and more often the less reliably the whole run fails. A failing candidate may still pass every time by bad
+luck; the result is then larger than necessary.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from chaos.shrinking.smaller_run import PlayingPace, SearchEnd, SmallerRun, TryCount, TryOutcome
 
-#: How likely something that fails as often as the whole may be held for harmless.
+#: The accepted probability that a candidate passes all its tries although it fails as often as the whole run.
 MISS = 0.15
-#: Tries, at most, of what does not fail.
+#: The most tries of a candidate that does not fail.
 MOST_TRIES = 4
 
 SearchSteps = Generator[SmallerRun, TryOutcome, bool]
@@ -27,8 +27,8 @@ class Search:
     """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says its outcome.
 
     ``best`` is the smallest that failed so far, None while nothing has. ``before`` and ``after`` count fresh tries of
-    the whole and of what is left. ``likely``: this many of the injections, from the first on, are likely to do.
-    ``load`` has the values to try for settings of the load, from the smallest on.
+    the whole run and of the result. ``likely``: this many of the first injections are likely to suffice. ``load`` has
+    the values to try for settings of the load, the smallest first.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Search:
 
     @property
     def max_runs(self) -> int:
-        """The most runs that there will be; fewer once it was told that it has enough."""
+        """The most runs that there will be; fewer after ``enough``."""
         return self._max_runs
 
     @property
@@ -85,9 +85,9 @@ class Search:
         return self.candidate
 
     def enough(self) -> int:
-        """Stop looking: the current candidate is dropped, and what follows only measures how often the result fails.
+        """Stop looking: drop the current candidate, and from now on only measure how often the result fails.
 
-        How many tries that takes, at most: none if nothing smaller has failed.
+        Returns how many tries that takes at most: none if nothing smaller has failed.
         """
         if self.stage != "after":
             self._max_runs = min(self._max_runs, self.runs + self._tries)
@@ -115,17 +115,17 @@ class Search:
         yield from self._confirm()
 
     def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> SearchStage:
-        """Fresh tries, and more of them while it has not failed."""
+        """Fresh tries; up to ``most`` as long as none has failed."""
         while tally.tries < (self._tries if tally.failures else most) and self.runs < self._max_runs:
             tally.add((yield candidate))
 
     def _confirm(self) -> SearchStage:
-        """How often fails what is left. If it does not fail again it was luck, and what was accepted before counts."""
+        """How often the result fails. If it does not fail again, the candidate accepted before it is the result."""
         self.stage = "after"
         while len(self._accepted) > 1:
             self.after = TryCount()
             yield from self._measure(self._accepted[-1], self.after, self._tries)
-            # without a run that is left, it is not known how often this one fails
+            # no runs are left, so it stays unknown how often this one fails
             if self.after.failures or not self.after.tries:
                 return
             self._accepted.pop()
@@ -134,7 +134,7 @@ class Search:
             self.after = self.before
 
     def _fails(self, candidate: SmallerRun) -> SearchSteps:
-        """Whether it fails; if so it is the best. Each is tried until it fails, as often as patience has it."""
+        """Whether it fails; if so, it is the best. It is tried until it fails, at most as often as patience allows."""
         tally = self._tallies.setdefault(candidate, TryCount())
         while tally.is_possible and not tally.failures and tally.tries < self._patience and self._left > 0:
             tally.add((yield candidate))
@@ -170,7 +170,7 @@ class Search:
                 low = middle
 
     def _begins_late(self) -> SearchStage:
-        """The shortest end of that which fails: what matters is often near the last one."""
+        """The shortest end of that beginning that fails: the fault that matters is often near the last one."""
         events = self._now().events
         low, high = 0, len(events)
         while high - low > 1:
@@ -181,7 +181,7 @@ class Search:
                 high = near
 
     def _ddmin(self) -> SearchStage:
-        """Delta debugging of what is between the first and the last."""
+        """Delta debugging of the injections between the first and the last."""
         parts = 2
         while len(rest := self._now().events[1:-1]) >= parts:
             ends = self._now().events[0], self._now().events[-1]
@@ -197,7 +197,7 @@ class Search:
                 parts = min(2 * parts, len(rest))
 
     def _one_by_one(self) -> SearchStage:
-        """Until no single one can be left out. What was tried before is not tried again."""
+        """Until no single injection can be left out. What was tried before is not tried again."""
         number = 0
         while number < len(events := self._now().events):
             left_out = yield from self._only(events[:number] + events[number + 1 :])
@@ -210,7 +210,7 @@ class Search:
                 return
 
     def _loads(self) -> SearchStage:
-        """The least of each that fails."""
+        """The smallest value of each setting that fails."""
         for name, values in self._load.items():
             for value in values:
                 if (yield from self._fails(replace(self._now(), load=(*self._now().load, (name, value))))):
@@ -218,7 +218,7 @@ class Search:
 
 
 def patience(before: TryCount) -> int:
-    """Tries after which it is unlikely that something fails as often as that and has not yet."""
+    """The number of tries after which something that fails this often is unlikely to have passed every time."""
     passes = 1 - (before.failures + 0.5) / (before.runs + 1)
     tries, missed = 1, passes
     while missed > MISS and tries < MOST_TRIES:

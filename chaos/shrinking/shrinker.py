@@ -1,4 +1,4 @@
-"""Shrinks a stored run in a directory: plays what the search asks for, each try as a ``gapless run`` of its own.
+"""Shrinks a stored run in a directory: runs each candidate of the search as a ``gapless run`` of its own.
 
 Owns the tries and their record, ``shrink.json``, which is rewritten after each. What is tried is
 ``chaos.shrinking.search``'s, and the schedule and the test ``chaos.shrinking.regression``'s.

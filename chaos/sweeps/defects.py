@@ -1,9 +1,9 @@
-"""The sweep ``defects``: each defect of transactions and groups, under what exercises it, beside the same run without.
+"""The sweep ``defects``: each defect of transactions and groups under its exercise, and each exercise without a defect.
 
-Owns the matrix: which workload and faults bring a defect to fire, and which checks name it. What a defect does is in
-``cluster.defects``, how cells are made of the matrix in ``exercises``. Several defects have one exercise, so that the
-run without any is the same for all of them. All is as short as it can be: the whole matrix with five seeds is to fit
-into three quarters of an hour.
+Owns the matrix: which workload and faults make a defect fire, and which checks name it. What a defect does is in
+``cluster.defects``, how cells are made from the matrix in ``exercises``. Several defects share an exercise, and so
+share its run without a defect. Everything is as short as possible: the whole matrix with five seeds is to fit into
+three quarters of an hour.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "defects"
 SUMMARY = "defects of transactions and groups, each beside the same run without it: did it fire, and was it found"
 
 SEEDS = (1,)
-#: Enough of them pay for starting Spark, and few enough that what they leave on the disk stays small.
+#: Enough runs to make starting Spark worthwhile, and few enough that their files stay small.
 JUDGED_AT_ONCE = 20
 
 NOTES = (
@@ -36,13 +36,13 @@ def _at_step(at_s: float, kind: str, step: str) -> Injection:
     return Injection(at_s, kind, 2.0, {}, {"step": step})
 
 
-#: Nothing is left open for longer than final readers wait where a transaction hangs, as some defects have it.
+#: No transaction stays open longer than final readers wait, although some defects make transactions hang.
 _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
 _KILL = "kill-transaction-coordinator"
 
 
 def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Injection, ...]:
-    """Brokers get each other's answers so much later: followers lag, and watermarks even more."""
+    """Delays the responses between brokers: followers lag, and watermarks lag even more."""
     return tuple(
         Injection(
             at_s,
@@ -56,12 +56,12 @@ def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Inject
     )
 
 
-#: Parameters of double-failover: no broker has anything of the next leader's epoch.
+#: Parameters of double-failover by which no broker gets any record of the next leader's epoch.
 LEFT_ALONE = {"back": True, "tail": False, "next_tail": True}
 
 EXERCISES: Mapping[str, Exercise] = {
     "zombies": Exercise(6.0, options={"workload": "zombies", "final_patience_s": 8.0, "producer_config": _SHORT}),
-    # It adds a partition to its transaction after the coordinator has aborted it.
+    # The producer adds a partition to its transaction after the coordinator has aborted it.
     "timeouts": Exercise(
         8.0,
         client=NATIVE,
@@ -71,18 +71,18 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": ("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",),
         },
     ),
-    # The first finds transactions whose partitions a coordinator may have forgotten, the second whose decision.
+    # At the first kill, a coordinator may have forgotten the partitions of transactions; at the second, its decisions.
     "coordinators": Exercise(
         9.0,
         (_at_step(1.0, _KILL, "end-txn-request"), _at_step(5.5, _KILL, "write-txn-markers")),
         options={"workload": "transactions", "final_patience_s": 16.0, "producer_config": _SHORT},
     ),
-    # Members come, leave and crash by themselves. Their offsets are undecided for long enough that the next owners ask
-    # for them meanwhile; more rebalances than these would leave no member the time to commit.
+    # Members join, leave and crash by themselves. Their offsets stay undecided until the next owners have fetched
+    # them. With more rebalances than these, no member would have time to commit.
     "pipeline": Exercise(
         14.0, (Injection(1.0, "delay-markers", 13.0, {}, {"delay_ms": 2500}),), options={"workload": "pipeline"}
     ),
-    # What half of the members had belongs to no one until their sessions are over: offsets have the time to expire.
+    # The partitions of half of the members belong to no one until their sessions end, so offsets have time to expire.
     "groups": Exercise(
         13.0,
         (_at_step(1.0, "kill-group-coordinator", "offset-commit-request"), Injection(5.0, "crash-members", 7.0)),
@@ -92,8 +92,8 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": ("offsets.retention.check.interval.ms=1000",),
         },
     ),
-    # What a follower knows of the high watermark is old when it comes to lead, and stays so: its followers reach it no
-    # more, while members do. A reader whose position is refused begins again, as a program's does.
+    # When a follower begins to lead, its high watermark is old and stays so: members reach it, its followers do not. A
+    # reader whose position is refused begins again at the start, as with a program's ``auto.offset.reset=earliest``.
     "elections": Exercise(
         16.0,
         (
@@ -128,7 +128,7 @@ DEFECTS: Mapping[str, Planted] = {
 
 
 def build(wanted: Wanted) -> Sweep:
-    """Of each exercise, the run without a defect and those with each of its defects, for each seed."""
-    # These exercises have rates of their own, which their faults were tried with.
+    """For each exercise and seed: the run without a defect, and one with each of its defects."""
+    # The faults of these exercises were tried with their own rates.
     cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, replace(wanted, rate=None), SEEDS)
     return Sweep(NAME, SUMMARY, "exercise", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

@@ -19,20 +19,20 @@ TIME_LIMIT_S = 16.0
 FREE_TIME_LIMIT_S = 10.0
 SEEDS = (1,)
 PARTITIONS = 3
-#: With faults that lose something: enough that something is always under way, and no more than a small machine carries.
+#: With faults that lose records: enough that some are always in transit, and no more than a small machine can handle.
 FAULTY_RATE = 10_000
-#: With the others: more than the load can send, so that the settings decide the throughput and not the rate.
+#: Without such faults: more than the load can send, so that the settings limit the throughput and not the rate.
 FREE_RATE = 100_000
-#: Kafka's default. With librdkafka's (1 MB) one request takes all that there is, and a second has nothing to carry.
+#: Kafka's default. With librdkafka's (1 MB), one request takes everything and leaves nothing for a second one.
 BATCH_BYTES = 16_384
 REFUSED = "refuse-batches:0.02"
 
 #: (acks, idempotence): it is refused without acks=all.
 PROMISES = (("0", False), ("1", False), ("all", False), ("all", True))
 IN_FLIGHT = (1, 5)
-#: As between two sites: there requests in flight show what they are for.
+#: As between two sites, where several requests in flight pay off.
 LATENCY_MS = 5
-#: What loses nothing and is measured at full speed.
+#: Faults that lose nothing; their cells are measured at full speed.
 FREE = ("none", "slow-link")
 FAULTS = (*FREE, "drop-response", "reset", "kill-leader", "refuse")
 
@@ -52,7 +52,7 @@ NOTES = (
 
 
 def build(wanted: Wanted) -> Sweep:
-    """The matrix for what is wanted."""
+    """The matrix, by the options of the sweep."""
     return Sweep(NAME, SUMMARY, "fault", tuple(_cells(wanted)), compared=FREE, notes=NOTES)
 
 
@@ -97,19 +97,19 @@ def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[st
     if fault in FREE:
         return ()
     if acks == "0":
-        # No one is told of what was under way, nor of a refusal.
+        # No one learns what became of records in transit, nor of a refusal.
         return ("lost",)
     found = ["lost"] if fault == "kill-leader" and acks == "1" else []
     if not idempotence:
         if fault in ("drop-response", "reset") or (fault, acks) == ("kill-leader", "all"):
-            # The batch was stored (with acks=all by the followers too), and its answer never came.
+            # The batch was stored (with acks=all, by the followers too), and its response never arrived.
             found.append("duplicated")
         if fault == "refuse" and in_flight > 1:
             found.append("out of order")
     return tuple(found)
 
 
-#: From the cut before a kill to the start of what was killed.
+#: From the cut before a kill to the start of the broker that was killed.
 _KILL_S = 3.7
 
 
@@ -128,7 +128,7 @@ def injections(fault: str, time_limit_s: float, acks: str) -> Iterator[Injection
             yield Injection(at_s, "cut-link", 1.4, {**target, "link": "followers"}, held)
             yield Injection(round(at_s + 1.2, 2), "kill-leader", 2.5, target, overlap=True)
         elif fault == "reset":
-            # With acks=0 no response is waited for: what a reset loses is requests.
+            # With acks=0, no response is awaited: a reset loses requests.
             yield Injection(at_s, fault, 0.3, target, {"direction": "request" if acks == "0" else "response"})
         else:
             yield Injection(at_s, fault, 0.5, target)

@@ -12,17 +12,17 @@ from chaos.schedules.model import Schedule
 from loadgen.settings import CONFLUENT
 
 SEED = "seed"
-#: Dimensions of sweeps that had another name, which --filter still takes.
+#: Former names of dimensions, which --filter still accepts.
 FORMER: Mapping[str, str] = {"scenario": "exercise"}
 
 
 class SweepError(ValueError):
-    """What was asked of a sweep is not possible; the message names the thing and the fix."""
+    """A sweep cannot do what was asked; the message names the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a cell is counted for: the check that finds it, and the cause by which the expectation matrix knows it."""
+    """An effect that a cell counts: the check that finds it, and its cause in the expectation matrix."""
 
     name: str
     check: str
@@ -36,17 +36,17 @@ EFFECTS = (
     Effect("out of order", "log-reorder", "values"),
 )
 
-#: Beside them: records whose outcome the producer does not know. That is no anomaly, and any settings allow it.
+#: Counted besides these: records whose outcome the producer does not know. That is no anomaly.
 UNKNOWN = "unknown"
 COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The options of ``gapless sweep`` that shape its cells; None where the sweep's own default is to hold.
+    """The options of ``gapless sweep`` that shape its cells; None stands for the sweep's own default.
 
-    ``filters`` say which of them are run, each as it was given. ``minutes`` are what all of it may take; ``day`` is the
-    date in UTC on which it was asked for, as the number yyyymmdd, for a sweep whose seeds follow it.
+    ``filters`` select the cells that are run. ``minutes`` limits the whole sweep. ``day`` is the date in UTC on which
+    it was asked for, as the number yyyymmdd, for a sweep that derives its seeds from the date.
     """
 
     seeds: tuple[int, ...] | None = None
@@ -94,10 +94,9 @@ class Wanted:
 class Cell:
     """One run of a sweep.
 
-    ``labels`` are its place in the matrix, the seed last; ``claims`` are the effects that it is expected to show (none:
-    nothing); ``finds`` are the checks of which one must find the defect that is planted in it. ``inapplicable`` says
-    why it makes no sense to run it. What has the lowest ``turn`` is run first; among equals it is the order of the
-    matrix.
+    ``labels`` are its place in the matrix, the seed last. ``claims`` are the effects that it is expected to show; an
+    empty tuple means none. ``finds`` are the checks of which one must find its planted defect. ``inapplicable`` says
+    why it makes no sense to run the cell. Cells are run by rising ``turn``, and else in the order of the matrix.
     """
 
     labels: Mapping[str, str]
@@ -110,12 +109,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its directory's name: no comma, which would part a broker's ``log.dirs``."""
+        """The name of its directory, without commas: a broker's ``log.dirs`` is split at commas."""
         return "_".join(f"{dimension}-{value}" for dimension, value in self.labels.items())
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """Its place in the matrix without the seed: what several seeds are summed over."""
+        """Its place in the matrix without the seed: cells that differ only in the seed are summed."""
         return tuple(value for dimension, value in self.labels.items() if dimension != SEED)
 
 
@@ -123,9 +122,9 @@ class Cell:
 class Sweep:
     """A matrix of cells.
 
-    ``across`` is the dimension that a plot lays from left to right; ``compared`` are its values at which throughput may
-    be compared (none: at all of them). ``judged_at_once`` is how many runs share a Spark session; 0: each is judged at
-    its own end.
+    ``across`` is the dimension that a plot shows from left to right. ``compared`` are its values at which throughput
+    may be compared; an empty tuple means all. ``judged_at_once`` is how many runs share a Spark session; with 0, each
+    run is judged at its end.
     """
 
     name: str

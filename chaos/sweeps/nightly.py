@@ -1,10 +1,8 @@
-"""The sweep ``nightly``: every fault set with every workload that it suits, with seeds of the date.
+"""The sweep ``nightly``: every fault set with every workload that it suits, with seeds derived from the date.
 
-Owns its matrix and its order.
-
-A night seldom has the time for all of it (``--minutes``). The order therefore goes through the matrix diagonally, each
-night from another place: the first cells have a different fault set each, and a workload that was not first the night
-before.
+Owns its matrix and its order. A night seldom has time for the whole matrix (``--minutes``). The order therefore goes
+through it diagonally, from a different starting point each night: each of the first cells has a different fault set,
+and a workload that was not first the night before.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ NAME = "nightly"
 SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
-#: They need two processes of each kind.
+#: These faults need two processes of each kind, since they kill one for good.
 LOAD_KILLS = "kill-producers,kill-readers"
-#: Name -> the faults, and whether some begin while another lasts. All but the last one share out the faults of ``all``.
+#: Name -> the faults, and whether some begin while another lasts. Each fault of ``all`` is in one set besides the last.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": (
         "kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu,memory-pressure",
@@ -53,21 +51,21 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "members": ("pause-members,crash-members,restart-members", False),
     "composed": ("all", True),
 }
-#: Swarms: faults and settings that each seed draws, and that leave a run valid.
+#: The swarms whose runs must be valid: each seed draws faults and settings.
 SWARMS = ("survivable", "historic")
 #: Seeds of one date: yyyymmdd001 and so on.
 SEEDS_A_DAY = 1000
 
 
 def build(wanted: Wanted) -> Sweep:
-    """The matrix once; or, where there are minutes for more, as often as they could suffice, each time a new seed."""
+    """The matrix once; with ``--minutes``, as often as there could be time for, each time with the next seed."""
     if wanted.seeds is not None:
         return Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, wanted.seeds)))
     first = wanted.day * SEEDS_A_DAY + 1
     once = Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, (first,))))
     if wanted.minutes is None:
         return once
-    # a seed of --filter may be one of a later round
+    # the seed in a --filter may belong to a later round
     chosen = once.filtered([term for term in parse_filter(wanted.filters) if term[0] != SEED])
     least_s = max(1, len(chosen)) * wanted.time_limit_or(TIME_LIMIT_S)
     rounds = min(SEEDS_A_DAY - 1, max(1, math.ceil(wanted.minutes * 60 / max(1.0, least_s))))
@@ -75,14 +73,14 @@ def build(wanted: Wanted) -> Sweep:
 
 
 def suits(faults: str, workload: Workload) -> bool:
-    """Whether all faults of a set can hit something under this load. Of ``all``, what cannot is left out of a run."""
+    """Whether all faults of a set can take effect with this workload. A run of ``all`` leaves out the others."""
     if faults in GROUPS:
         return True
     return all(suited(FAULTS[name], workload) for name in parse_faults(faults))
 
 
 def _topic_config(faults: str) -> tuple[str, ...]:
-    """What the topic needs for all faults of a set to find something to hit."""
+    """The topic settings without which some fault of a set could not take effect."""
     named = () if faults in GROUPS else parse_faults(faults)
     needs_closed = any(FAULTS[name].needs_closed_segments for name in named)
     return (f"segment.bytes={SMALL_SEGMENT}",) if needs_closed else ()
@@ -93,9 +91,9 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
         name: [each for each, workload in CATALOGUE.items() if suits(faults, workload)]
         for name, (faults, _) in FAULT_SETS.items()
     } | {name: [*CATALOGUE] for name in SWARMS}
-    # Sets that suit every load take one load after the other, night after night: a few nights have all of them.
+    # a set that suits every workload begins with another one each night, so that a few nights cover all of them
     anywhere = [name for name, loads in loads_of.items() if len(loads) == len(CATALOGUE)]
-    # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
+    # an unlimited workload overloads a small machine, including the harness, so it comes last
     for row, (fault_set, loads) in enumerate(loads_of.items()):
         faults, overlap = FAULT_SETS.get(fault_set, (None, False))
         paced = [name for name in loads if not CATALOGUE[name].is_unlimited]

@@ -1,4 +1,4 @@
-"""What became of one cell: read from its run directory, beside what its settings allow. Judges nothing itself."""
+"""The outcome of one cell, read from its run directory, with what its settings allow. Judges nothing itself."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
 from verifier.excuses.expectation import Expectation
 
-#: ``unjudged``: run, and not judged yet; ``failed``: the harness itself; ``interrupted``: before its own end;
+#: ``unjudged``: it has run and is not judged yet; ``failed``: the harness failed; ``interrupted``: it ended early;
 #: ``not run``: not yet; ``inapplicable``: it makes no sense to run it; ``not asked``: ``--filter`` leaves it out.
 Status = Literal["judged", "unjudged", "failed", "interrupted", "not run", "inapplicable", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """One cell. ``found`` counts each effect; ``allowed`` holds the expectation matrix' reason, where there is one.
+    """One cell. ``found`` counts each effect; ``allowed`` has the reason for each effect that the settings allow.
 
-    What could not be counted, for lack of evidence, is absent from ``found``; ``acked`` and ``read`` are None then.
+    An effect that could not be counted, for lack of evidence, is absent from ``found``. For the same
+    reason, ``acked`` and ``read`` may be None.
     """
 
     status: Status
@@ -44,19 +45,19 @@ class CellOutcome:
     longest_gap_ms: float | None = None
     faults_injected: int = 0
     faults_effective: int = 0
-    #: How often planted defects took effect.
+    #: How often planted defects took effect, in all.
     fired: int = 0
-    #: The same by defect.
+    #: The same for each defect.
     fired_by: Mapping[str, int] = field(default_factory=dict)
-    #: After how many records and seconds there was evidence of what was planted.
+    #: The number of records and seconds after which there was evidence of the planted defect.
     evidence_records: int | None = None
     evidence_s: float | None = None
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
-    #: Of the sources that made the run, "" if there was no checkout.
+    #: The commit of the sources that made the run, "" if there was no checkout.
     commit: str = ""
-    #: What its journals tell that it reached.
+    #: What the run reached, by its journals.
     reached: Reached = field(default_factory=Reached)
 
     def to_json(self) -> dict[str, Any]:
@@ -70,9 +71,9 @@ class CellOutcome:
 
 
 def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
-    """Whether the claim came true: each claimed effect was found; or none at all where none is claimed.
+    """Whether the cell's claims came true: each claimed effect was found, or none if none is claimed.
 
-    None where that cannot be said: the cell was not judged, or its evidence is not complete and shows nothing.
+    None if that is not known: the cell was not judged, or its evidence is incomplete and does not show it.
     """
     if outcome.status != "judged":
         return None
@@ -83,15 +84,15 @@ def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
 
 
 def is_found(cell: Cell, outcome: CellOutcome) -> bool | None:
-    """Whether what was planted in a cell was found by a check that names it; None if it never took effect, or if
-    nothing can be said."""
+    """Whether a check that names the planted defect found an anomaly; None if the defect never took effect, or if that
+    is not known."""
     if not cell.finds or outcome.status != "judged" or not outcome.fired:
         return None
     return bool(set(cell.finds) & outcome.forbidden.keys())
 
 
 def made_by(outcomes: Sequence[CellOutcome]) -> str:
-    """A line if the runs were not all made by the same sources: their verdicts are not of one program."""
+    """A line if the runs were made by different commits, so that their verdicts are about different programs."""
     commits = Counter(each.commit or "an unknown commit" for each in outcomes if each.status == "judged")
     if len(commits) < 2:
         return ""
@@ -99,7 +100,7 @@ def made_by(outcomes: Sequence[CellOutcome]) -> str:
 
 
 def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
-    """The same; in a cell with a defect that is to be found, all is well if it was, and unknown if it never fired."""
+    """The same; the exit status of a run with a defect is 0 if it was found, 1 if missed, 2 if it never fired."""
     if not cell.finds or outcome.status != "judged":
         return outcome
     status = {None: Exit.UNKNOWN, False: Exit.INVALID, True: Exit.VALID}[is_found(cell, outcome)]
@@ -125,7 +126,7 @@ def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
     outcome = outcome_of(directory)
     if not cell.finds:
         return outcome
-    # Those beside it break no promise, and are not what is to be found.
+    # defects planted besides the first one only help it to fire, and need not be found
     planted = cell.asked.defects[0].partition(":")[0] if cell.asked.defects else ""
     outcome = as_planted(cell, replace(outcome, fired=outcome.fired_by.get(planted, 0)))
     named = [name for name in cell.finds if name in outcome.forbidden]
@@ -134,7 +135,7 @@ def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
 
 
 def is_judged(directory: RunDirectory) -> bool:
-    """Whether a run came to its own end and has a verdict; one that was interrupted has not."""
+    """Whether a run ended normally and has a verdict. An interrupted run did not end normally."""
     try:
         run = directory.read_run()
         read_json(directory.verdict_json)
@@ -162,7 +163,7 @@ def _is_invalid_early(directory: RunDirectory) -> bool:
 
 
 def is_unjudged(directory: RunDirectory) -> bool:
-    """Whether a run came to its own end, all of its evidence is there, and only its verdict is not."""
+    """Whether a run ended normally with all of its evidence, and only has no verdict yet."""
     try:
         run = directory.read_run()
     except (OSError, ValueError):
@@ -180,7 +181,7 @@ def is_interrupted(directory: RunDirectory) -> bool:
 
 
 def interrupted(directory: RunDirectory) -> CellOutcome:
-    """Of a run that was interrupted. What it has of a verdict counts for nothing, and its page may be read."""
+    """The outcome of an interrupted run. Its verdict does not count, but its report may be read."""
     try:
         verdict = str(read_json(directory.verdict_json)["verdict"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -21,9 +21,9 @@ SUMMARY = "defects that need no transactions, each under what exercises it: how 
 
 SEEDS = (1,)
 JUDGED_AT_ONCE = 20
-#: A run without a defect lasts this long at least: what false alarms are counted over says nothing if it is too short.
+#: The shortest run without a defect: a very short run without a false alarm shows little.
 CONTROL_S = 20.0
-#: What is called so has no faults: a run of it without a defect is a healthy one.
+#: The exercise without faults: without a defect, its runs are healthy ones.
 HEALTHY = "healthy"
 
 NOTES = (
@@ -36,15 +36,16 @@ NOTES = (
     "never fired. A run without a defect must be valid.",
 )
 
-#: Two partitions, and segments of which a short run fills several.
+#: Two partitions, and segments so small that a short run fills several.
 _SMALL = {"partitions": 2, "rate": 2000, "topic_config": ("segment.bytes=131072",)}
-#: As many batches in flight as are remembered, sent at once: librdkafka has one for each partition.
+#: As many batches in flight as a broker remembers. (With idempotence, librdkafka has only one per partition.)
 _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.connection=5")
-#: One record in a batch: the batches of two logs end at the same offsets, whatever is in them.
+#: One record per batch, so that batches in two logs end at the same offsets, whatever they contain.
 _SINGLE = ("batch.size=1", "linger.ms=0", "max.in.flight.requests.per.connection=5")
-#: Producers wait for longer than a session and an election.
+#: Producers wait longer than a session and an election take.
 _PATIENT = ("request.timeout.ms=10000", "socket.timeout.ms=12000")
-#: On a slow machine a double failover takes longer than a lag is usually borne: who is cut off must stay in the ISR.
+#: On a slow machine, a double failover takes longer than the usual ``replica.lag.time.max.ms``, and a follower that is
+#: cut off must stay in the ISR.
 _LENIENT = ("replica.lag.time.max.ms=30000",)
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
@@ -53,13 +54,13 @@ _LOST = {"direction": "response", "lossless": False}
 
 
 def _followers(at_s: float, duration_s: float) -> Injection:
-    """The followers of the first partition get nothing."""
+    """The followers of the first partition fetch nothing."""
     return Injection(at_s, "cut-link", duration_s, {**_FIRST, "link": "followers"}, _HELD)
 
 
 EXERCISES: Mapping[str, Exercise] = {
     HEALTHY: Exercise(10.0, options=_SMALL),
-    # A batch that is refused has others behind it.
+    # When a batch is refused, others are in flight behind it.
     "in-flight": Exercise(10.0, client=NATIVE, options=_RESPONSES),
     "lost-responses": Exercise(
         16.0,
@@ -67,7 +68,7 @@ EXERCISES: Mapping[str, Exercise] = {
         client=NATIVE,
         options=_RESPONSES,
     ),
-    # Batches are stored and copied, no producer is told so, and then another broker leads.
+    # Batches are stored and replicated, their producers get no response, and then another broker leads.
     "lost-responses-and-failover": Exercise(
         14.0,
         (
@@ -77,22 +78,22 @@ EXERCISES: Mapping[str, Exercise] = {
         client=NATIVE,
         options=_RESPONSES,
     ),
-    # It has all that its leader has, and finds it on its own disk when it is back.
+    # The follower has everything that the leader has, and finds it on its own disk when it is back.
     "follower-crash": Exercise(
         12.0, (Injection(4.0, "kill-follower", 3.0, _FIRST),), options={"partitions": 1, "rate": 2000}
     ),
-    # Watermarks lag, and who leads next dies before anyone has what it has. The first leader's last answers reach no
-    # one (``tail``): what they bring would be cut away again, and might never have been committed.
+    # Watermarks lag, and the next leader dies before any other broker has its records. The first leader's last
+    # responses reach no one (``tail``): the records in them would be cut off again, and perhaps were never committed.
     "failover-in-a-failover": Exercise(
         18.0,
         (
             *slow_copies(1.0, 9.0, 300),
             Injection(4.0, "double-failover", 4.0, _FIRST, {**LEFT_ALONE, "tail": True}, overlap=True),
         ),
-        # Of three, each broker leads one: all links are in use.
+        # With three partitions, each broker leads one, and all links are in use.
         options={"partitions": 3, "rate": 1500, "broker_config": _LENIENT},
     ),
-    # The next leader writes in its epoch, and dies before anyone has any of that.
+    # The next leader writes in its epoch, and dies before any other broker has these records.
     "epoch-that-no-one-has": Exercise(
         18.0,
         (Injection(3.0, "double-failover", 5.0, _FIRST, LEFT_ALONE),),
@@ -104,7 +105,8 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": _LENIENT,
         },
     ),
-    # A leader dies with what no one else has, of several producers, whose order is another when they send it again.
+    # A leader dies with records of several producers that no other broker has; the producers resend them in another
+    # order.
     "tail-that-no-one-has": Exercise(
         14.0,
         (
@@ -113,7 +115,7 @@ EXERCISES: Mapping[str, Exercise] = {
         ),
         options={"partitions": 1, "rate": 400, "users": 6, "producer_config": _SINGLE},
     ),
-    # Another broker is elected while producers wait for what this one cannot replicate.
+    # Another broker is elected while producers wait for acknowledgements of records that the leader cannot replicate.
     "deposed-with-a-tail": Exercise(
         14.0,
         (
@@ -122,9 +124,9 @@ EXERCISES: Mapping[str, Exercise] = {
         ),
         options={"partitions": 1, "rate": 1000, "producer_config": _PATIENT},
     ),
-    # Who lags is dead when the leader dies, and the next leader does not know what was committed since.
+    # The follower that lags is down when the leader dies, and the next leader does not know what was committed since.
     "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
-    # A leader that reaches neither followers nor controller, while ZooKeeper and clients reach it; then it is replaced.
+    # The leader reaches neither followers nor controller, but ZooKeeper and clients reach it; then it is replaced.
     "leader-on-its-own": Exercise(
         18.0,
         (
@@ -133,14 +135,14 @@ EXERCISES: Mapping[str, Exercise] = {
         ),
         options={"partitions": 1, "rate": 1000},
     ),
-    # The leader is alone in the ISR when its session ends, and those that were dropped are there. One of them may be
-    # dropped ``replica.lag.time.max.ms`` after the other.
+    # The leader is alone in the ISR when its session ends, and the followers that were dropped from it are alive. One
+    # may be dropped ``replica.lag.time.max.ms`` after the other.
     "jepsen-2013": Exercise(
         22.0,
         (_followers(2.0, 15.0), Injection(12.0, "expire-session", 3.5, _FIRST, overlap=True)),
         options={"partitions": 1, "rate": 1000},
     ),
-    # The leader is alone in the ISR before it dies, and the settings let one of those lead that were dropped.
+    # The leader is alone in the ISR when it dies, and the settings let a follower lead that was dropped from it.
     "jepsen-2013-unclean": Exercise(
         26.0,
         (_followers(2.0, 18.0), Injection(15.5, "kill-leader", 6.0, _FIRST, overlap=True)),
@@ -152,9 +154,9 @@ EXERCISES: Mapping[str, Exercise] = {
 _LOSS = ("lost-write", "inconsistent-offsets", "log-divergence", "log-gap")
 _TWICE = ("log-duplicate", "duplicate", "sequence-duplicate")
 
-#: What is modeled on no real bug.
+#: The source of a defect that is not modeled on a real bug.
 CALIBRATION = "no bug: a calibration"
-#: The names of the real bugs are those of docs/reference/anomalies-and-bugs.md.
+#: Real bugs are named as in docs/reference/anomalies-and-bugs.md.
 DEFECTS: Mapping[str, Planted] = {
     "end-one-later": Planted(HEALTHY, ("wrong-end-offset",), source="KAFKA-5522"),
     "answer-offset-zero": Planted(HEALTHY, ("inconsistent-offsets",), "0.01", source="Bufstream 0.1.0"),
@@ -194,6 +196,6 @@ DEFECTS: Mapping[str, Planted] = {
 
 
 def build(wanted: Wanted) -> Sweep:
-    """Of each exercise, the run without a defect and those with each of its defects, for each seed."""
+    """For each exercise and seed: the run without a defect, and one with each of its defects."""
     cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, wanted, SEEDS, control_s=CONTROL_S)
     return Sweep(NAME, SUMMARY, "exercise", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

@@ -14,23 +14,23 @@ from chaos.sweeps.outcome import CellOutcome, is_found, made_by, shows_what_is_c
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.sensitivity_figures import sensitivity_of
 
-#: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not resumed.
+#: Since version 2, the cells' ``run.json`` files are complete; older sweeps are not resumed.
 SCHEMA = 2
 
-#: What outranks what in a sweep (docs/sweep.md); a cell that could not even be started is the harness's failure.
+#: Exit statuses from the best to the worst (docs/sweep.md). A cell that could not be started is a harness failure.
 _SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)
 _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
-#: What a cell counts as that was run and has no verdict.
+#: The exit status that a cell without a verdict counts as.
 _WITHOUT: Mapping[str, Exit] = {
     "failed": Exit.HARNESS_FAILED, "unjudged": Exit.UNKNOWN, "interrupted": Exit.UNKNOWN
 }  # fmt: skip
 
 
-#: How a run with a defect ended.
+#: The possible endings of a run with a defect.
 FOUND, MISSED, NEVER_FIRED = "found", "missed", "never fired"
-#: As its exit status has it.
+#: The state that each of them counts as, in agreement with its exit status.
 _COMES_TO: Mapping[str, str] = {FOUND: "valid", MISSED: "invalid", NEVER_FIRED: "unknown"}
-#: In this order one outranks the others.
+#: The states from the worst to the best.
 STATES = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
 
 
@@ -41,7 +41,7 @@ class MatrixRow:
     labels: Mapping[str, str]
     claims: tuple[str, ...]
     verdicts: tuple[str, ...]
-    #: What could not be counted in every seed is absent.
+    #: Effects that could not be counted for every seed are absent.
     found: Mapping[str, int]
     allowed: Mapping[str, str]
     forbidden: Mapping[str, int]
@@ -52,16 +52,16 @@ class MatrixRow:
     judged: bool = False
     inapplicable: str = ""
     reasons: tuple[str, ...] = ()
-    #: Whether some of its cells were asked for and not run.
+    #: Whether some of its cells were asked for and have not run.
     waiting: bool = False
     finds: tuple[str, ...] = ()
-    #: Of the runs with a planted defect that are judged: how many there are, in how many it fired, and in how many of
-    #: these it was found by a check that names it.
+    #: The number of judged runs with a planted defect, of those in which it fired, and of those in which a check that
+    #: names it found it.
     planted: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def verdict(self) -> str:
-        """The one that outranks the others; a dash if nothing was run."""
+        """The worst verdict; a dash if nothing was run."""
         for verdict in ("failed", "invalid", "interrupted", "unjudged", "unknown", "valid"):
             if verdict in self.verdicts:
                 return verdict
@@ -93,12 +93,12 @@ class MatrixRow:
 
 
 def rows_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[MatrixRow]:
-    """A row for each setting of which anything was asked for, in the order of the cells. ``outcomes`` by cell."""
+    """A row for each setting that has a cell that was asked for, in the order of the cells. ``outcomes`` by cell."""
     settings: dict[tuple[str, ...], list[Cell]] = {}
     for cell in sweep.cells:
         if outcomes[cell.name].status == "not asked":
             continue
-        # Where there is nothing but seeds, each is a row of its own.
+        # if the seed is the only dimension, each seed has its own row
         key = cell.setting if sweep.across != SEED else (*cell.setting, cell.name)
         settings.setdefault(key, []).append(cell)
     return [_row(cells, [outcomes[cell.name] for cell in cells], sweep.across) for cells in settings.values()]
@@ -108,7 +108,7 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[CellOutcome], across: str) ->
     first, judged = cells[0], [outcome for outcome in outcomes if outcome.status == "judged"]
     shown = [shows_what_is_claimed(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=True)]
     said = [each for each in shown if each is not None]
-    # What may show has come true if one seed showed it; that nothing shows must hold for all.
+    # a claimed effect needs to show with one seed; that nothing shows must hold for all seeds
     true = (any(said) if first.claims else all(said)) if said else None
     forbidden: dict[str, int] = {}
     for outcome in judged:
@@ -144,30 +144,30 @@ def _planted(cell: Cell, judged: Sequence[CellOutcome]) -> tuple[int, int, int]:
 
 
 def verdict_of(outcome: CellOutcome) -> str:
-    """How a cell that was run ended; empty for one that was not."""
+    """The verdict or the status of a cell that was run; empty for one that was not."""
     return outcome.verdict if outcome.status == "judged" else outcome.status if outcome.status in _WITHOUT else ""
 
 
 def ending(cell: Cell, outcome: CellOutcome) -> str:
-    """The same; of a run with a defect that is to be found, whether it was: its verdict alone says the opposite."""
+    """The same, but for a run with a defect whether it was found: there, a valid verdict is the bad outcome."""
     if cell.finds and outcome.status == "judged":
         return {True: FOUND, False: MISSED, None: NEVER_FIRED}[is_found(cell, outcome)]
     return verdict_of(outcome)
 
 
 def state_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """What the sweep comes to in a word, the worst of its cells; empty if nothing was run."""
+    """The sweep in one word: the state of its worst cell; empty if nothing was run."""
     ended = {ending(cell, outcomes[cell.name]) for cell in sweep.cells}
     there = {_COMES_TO.get(each, each) for each in ended}
     return next((state for state in STATES if state in there), "")
 
 
 def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -> int:
-    """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
+    """The worst status: 255, then 1, then 2, then 0. An interrupted sweep is at best 2."""
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
     for outcome in outcomes:
         if outcome.status in _WITHOUT:
-            # a program that dies ends with any status: without a verdict it means nothing
+            # a program that dies may end with any status: without a verdict, the status means nothing
             statuses.append(_WITHOUT[outcome.status])
         elif outcome.exit_status is not None:
             statuses.append(_known(outcome.exit_status))
@@ -175,7 +175,7 @@ def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -
 
 
 def _known(status: int) -> Exit:
-    """A status that no command of ours ends with (a signal's) is the harness's failure too."""
+    """A status that none of our commands returns, such as that of a signal, is a harness failure, too."""
     try:
         known = Exit(status)
     except ValueError:
@@ -184,14 +184,14 @@ def _known(status: int) -> Exit:
 
 
 def counted(outcomes: Sequence[CellOutcome]) -> dict[str, int]:
-    """How many cells ended how, and how many did not."""
+    """The number of cells by how they ended; cells that have not run are counted, too."""
     names = [verdict_of(outcome) or outcome.status for outcome in outcomes]
     known = ("valid", "invalid", "unknown", "failed", "interrupted", "unjudged", "not run")
     return {name: names.count(name) for name in known if name in names}
 
 
 def ran(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
-    """The rows of which anything was run; ``left_out`` names the others."""
+    """The rows with any cell that was run; ``left_out`` names the others."""
     return [row for row in rows if row.verdicts]
 
 

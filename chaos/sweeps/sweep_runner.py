@@ -1,10 +1,10 @@
-"""Runs the cells of a sweep, one after the other, each as a process of its own. Owns their order and their record.
+"""Runs the cells of a sweep one after the other, each as its own process. Owns their order and their record.
 
-Each run is judged at its own end; or, as the sweep says, several of them together in one Spark session, while nothing
-else runs. Starting Spark costs more than a small run's questions.
+Each run is judged at its end. If the sweep says so, several runs are judged together in one Spark session instead,
+while nothing else runs: starting Spark costs more than judging a small run.
 
-Side by side they would take the machine from each other: throughput would mean nothing, and a harness that comes too
-late makes its run ``unknown``. What a cell does is ``gapless run``'s; what it showed is read from its directory.
+Parallel cells would compete for the machine: throughput would mean nothing, and a harness that falls behind makes its
+run ``unknown``. A cell is a ``gapless run``; its outcome is read from its run directory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json, write_json_
 
 logger = logging.getLogger(__name__)
 
-#: Start, final read, verification: what a cell needs beside its load, until one has shown it.
+#: An estimate of what a cell takes besides its load (start, final read, verification), until one has been measured.
 BESIDE_THE_LOAD_S = 45.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
@@ -57,11 +57,11 @@ UNJUDGED = CellOutcome("unjudged", reasons=("it has run, and is not judged yet; 
 
 
 class SweepRunner:
-    """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
+    """One sweep in its directory. ``outcomes`` has the outcome of every cell, by its name.
 
-    ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was. With
-    ``fail_fast`` no cell is started after one that is invalid or has no verdict; with ``minutes`` none that would,
-    going by those before it, end after them, but for the first.
+    ``insistent`` says whether a second interrupt came. ``started`` is when an earlier part of the sweep started. With
+    ``fail_fast``, no cell is started after one that is invalid or has no verdict. With ``minutes``, no cell but the
+    first is started that would end later, judging by the previous cells.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class SweepRunner:
         return f"<SweepRunner {self._sweep.name} {self._directory.path}>"
 
     def run(self, cells: Sequence[Cell], asked: Sequence[Cell] = ()) -> None:
-        """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised.
+        """Run those of these cells that have no verdict. A KeyboardInterrupt first ends the current cell in order.
 
-        ``asked``: what the whole sweep was asked for. Of these, what is not run now is told as not run.
+        ``asked``: all cells that the sweep was first asked for. Those that are not run now are shown as *not run*.
         """
         self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in (*cells, *asked)})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
@@ -116,7 +116,8 @@ class SweepRunner:
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():
                 left = {each.name for each in open_cells[number - 1 :]}
-                self._progress.note(f"--minutes {self._minutes}: no time for another cell; {len(left)} are left")
+                told = how_many(len(left), "is left", "are left")
+                self._progress.note(f"--minutes {self._minutes}: no time for another cell; {told}")
                 self._settle(left)
                 break
             self._left = len(open_cells) - number
@@ -140,11 +141,11 @@ class SweepRunner:
         self._judge_together(cells, at_least=1)
 
     def _judge_together(self, cells: Sequence[Cell], *, at_least: int) -> list[Cell]:
-        """Have those of these cells judged that have run, if there are that many; they are returned."""
+        """Judge the cells that have run and have no verdict, if there are at least that many; returns them."""
         pending = [cell for cell in cells if self.outcomes[cell.name] is UNJUDGED]
         if len(pending) < at_least:
             return []
-        self._progress.phase("judge", f"{len(pending)} run{'' if len(pending) == 1 else 's'} in one Spark session")
+        self._progress.phase("judge", f"{how_many(len(pending), 'run')} in one Spark session")
         started_ms = self._clock.monotonic_ms()
         try:
             self._judge([self._directory.run(cell) for cell in pending])
@@ -186,7 +187,7 @@ class SweepRunner:
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
-        """Cells that are not asked for; those that have run, or at least begun, are shown anyway."""
+        """Mark cells as not asked for, except those that have begun: these are shown anyway."""
         begun = {cell.name for cell in self._sweep.cells if self._directory.run(cell).path.exists()}
         for name in names:
             if self.outcomes[name].status == "inapplicable" or (
@@ -195,14 +196,14 @@ class SweepRunner:
                 self.outcomes[name] = CellOutcome("not asked")
 
     def _has_time(self) -> bool:
-        """Whether there are minutes for one more cell like those before."""
+        """Whether the minutes suffice for one more cell, judging by the previous ones."""
         if self._minutes is None or not self._took_s:
             return True
         spent_s = sum(self._took_s) + self._judging_s
         return spent_s * (1 + 1 / len(self._took_s)) <= self._minutes * 60
 
     def _settle(self, left: set[str]) -> None:
-        """The time is up. A setting that has run with one seed does not wait for the next ones."""
+        """The time is up: settings that have run with one seed are not shown as *not run* for their other seeds."""
         ran = {cell.setting for cell in self._sweep.cells if self.outcomes[cell.name].status in ("judged", "failed")}
         self._leave_out({cell.name for cell in self._sweep.cells if cell.name in left and cell.setting in ran})
 
@@ -236,7 +237,7 @@ class SweepRunner:
         )
 
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
-        """For people: what is left if the cells to come take as long as those before."""
+        """For people: the time left if the remaining cells take as long as the previous ones."""
         each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
         present_s, later_s = max(0.0, each_s - elapsed_s), each_s * self._left
         if self._minutes is not None:

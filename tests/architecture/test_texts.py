@@ -87,7 +87,7 @@ UNWELCOME = {
     ),
 }
 #: An option that is misspelled on purpose.
-SPELLED_ON_PURPOSE = "tests/chaos/bad_inputs.py"
+SPELLED_ON_PURPOSE = "tests/chaos/bad_inputs/slips.py"
 
 
 @pytest.mark.parametrize("what", sorted(UNWELCOME))

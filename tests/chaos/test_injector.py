@@ -115,6 +115,16 @@ def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> Non
     assert said[-1].startswith("4 planned faults were left out")
 
 
+def test_one_fault_that_is_left_out_is_told_in_the_singular() -> None:
+    """One fault is left out because its kind had bitten."""
+    storage, clock, said = MemoryStorage(), FastClock(), list[str]()
+    storage.makedirs("/run")
+    injector = Injector(FakeCluster(), clock, storage, RECORD, said.append)
+    schedule = Schedule(3, (Injection(0.0, "kill-leader", 0.01), Injection(0.0, "kill-leader", 0.01)))
+    asyncio.run(injector.run(schedule, clock.monotonic_ms(), until_ms=clock.monotonic_ms()))
+    assert said[-1] == "1 planned fault was left out: the time was up, and its kind had bitten"
+
+
 def test_what_is_broken_when_a_run_ends_early_is_healed_and_the_rest_left_out() -> None:
     """Long before its time; each planned injection has its end in the record, so none is missed by the verdict."""
     storage, clock = MemoryStorage(), SystemClock()

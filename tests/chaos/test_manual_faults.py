@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, _missed, planned
+from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, _did_not_bite, planned
 from chaos.conductor.starting import StartFailure
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
@@ -258,8 +258,8 @@ def test_a_fault_that_clients_alone_would_show_says_so(tmp_path: Path) -> None:
 
     by_hand(tmp_path, work)
     injection = Injection(0.0, "drop-response", 1.0, {"partition": 0})
-    assert _missed(injection, "no leader", was_injected=False) == "drop-response did not bite: no leader"
-    assert _missed(injection, "none", was_injected=True).endswith("keep a client running meanwhile")
+    assert _did_not_bite(injection, "no leader", was_injected=False) == "drop-response did not bite: no leader"
+    assert _did_not_bite(injection, "none", was_injected=True).endswith("keep a client running meanwhile")
 
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])

@@ -16,7 +16,7 @@ EventKind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class HistoryAccount:
-    """One history: what it holds, and what it says it holds."""
+    """One history: what its rows add up to, and what its totals claim."""
 
     process: str
     file: str
@@ -24,10 +24,10 @@ class HistoryAccount:
     state: str
     torn_bytes: int = 0
     error: str | None = None
-    #: (function, outcome) -> (rows, values), as counted, and as the file's last rows say.
+    #: (function, outcome) -> (rows, values): counted (``rows``), and according to the file's last rows (``totals``).
     rows: Mapping[EventKind, tuple[int, int]] = field(default_factory=dict)
     totals: Mapping[EventKind, tuple[int, int]] = field(default_factory=dict)
-    #: Sequences that were reserved twice, have two outcomes, or an outcome and no reservation.
+    #: Sequences that were reserved twice, have two outcomes, or have an outcome without a reservation.
     complaints: tuple[str, ...] = ()
     #: Reserved sequences without an outcome. A process that is killed leaves some.
     unanswered: tuple[str, ...] = ()
@@ -36,53 +36,53 @@ class HistoryAccount:
     #: Values that were acknowledged, and that were read.
     acked: Mapping[Where, int] = field(default_factory=dict)
     read: Mapping[Where, int] = field(default_factory=dict)
-    #: Spans of intervals (their first and last number) in which records were under way.
+    #: Ranges of intervals of time (first and last number) in which records were in transit.
     attempts: tuple[tuple[int, int], ...] = ()
-    #: Those with a row.
+    #: The streams that any row names.
     streams: frozenset[int] = frozenset()
-    #: Below which offset DeleteRecords was asked for.
+    #: The offset below which DeleteRecords was asked to delete.
     deleted: Mapping[Where, int] = field(default_factory=dict)
-    #: When something was last acknowledged; when something was last to be sent, or had an outcome.
+    #: When something was last acknowledged; when something was last sent or due, or had an outcome.
     last_acked_ns: Mapping[Where, int] = field(default_factory=dict)
     last_tried_ns: Mapping[Where, int] = field(default_factory=dict)
-    #: Where something was acknowledged, read or deleted; where an acknowledgement came without an offset.
+    #: Partitions in which something was acknowledged, read or deleted; those with an acknowledgement without an offset.
     partitions: frozenset[Where] = frozenset()
     partitions_without_offsets: frozenset[Where] = frozenset()
-    #: The processes that rows name as theirs.
+    #: The processes that rows name as their own.
     writers: frozenset[str] = frozenset()
     #: (function, phase) of all rows.
     phases: frozenset[tuple[str, str]] = frozenset()
-    #: How many polls have no offset.
+    #: The number of polls without an offset.
     polls_without_offset: int = 0
-    #: How many say neither what they brought, a sequence for each offset, nor why that cannot be told.
+    #: The number of polls that have neither a sequence for each offset nor the reason why there is none.
     polls_without_value: int = 0
     #: Rows with impossible times, by function: how many, and the first of them.
     without_times: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    #: How many tell the high watermark that the client knew.
+    #: The number of polls that report the high watermark that the client knew.
     polls_with_watermark: int = 0
     #: When the last row's outcome was known.
     last_ns: int = -1
     #: Whether any acknowledgement has a producer id, and whether any has an offset.
     has_producer_ids: bool = False
     has_offsets: bool = False
-    #: Sequences that were acknowledged without an offset, and never sent again.
+    #: Sequences that were acknowledged without an offset, and never resent.
     unplaced: tuple[str, ...] = ()
     #: (session, topic, partition) that was polled and never assigned.
     unassigned: frozenset[tuple[int, str, int]] = frozenset()
     #: Where the first assignment of each partition began.
     began: Mapping[Where, int] = field(default_factory=dict)
-    #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
+    #: The highest offset that a poll returned; the highest that had been acknowledged by the time ``due_ns``.
     reached: Mapping[Where, int] = field(default_factory=dict)
     due: Mapping[Where, int] = field(default_factory=dict)
     #: The highest high watermark that a reader was told.
     watermarks: Mapping[Where, int] = field(default_factory=dict)
-    #: Sessions with an assignment, and those that are handed only what is committed.
+    #: Sessions with an assignment; sessions that are handed only committed records.
     assigned: frozenset[int] = frozenset()
     isolated: frozenset[int] = frozenset()
-    #: Sessions in which something was read, or committed for a group, and no ``member`` row says whose they are.
+    #: Sessions that read something or committed offsets of a group, but have no ``member`` row.
     memberless: frozenset[int] = frozenset()
-    #: Transactions that were begun and have no end, and those in which something was sent and that never began: the
-    #: first and last numbers of each range. Rows of sends outside of any.
+    #: Ranges (first and last number) of transactions that were begun and have no end, and of those that something was
+    #: sent in although they never began; the number of rows of sends outside of transactions.
     unended: tuple[tuple[int, int], ...] = ()
     unbegun: tuple[tuple[int, int], ...] = ()
     sent_outside: int = 0

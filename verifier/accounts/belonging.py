@@ -18,13 +18,13 @@ from verifier.ranges import Coverage, Numbers, Ranges, ranges, without
 
 #: Rows of a member that say what it was handed: each is of a session, whatever became of the assignment since.
 _OF_SESSIONS = ("resume", "poll")
-#: Rows that may come when the assignment is over, without a session.
+#: Rows that may have no session, because the assignment is over by then.
 _AFTER_SESSIONS = ("revoke", "offset-commit", "offsets")
 _ENDS = ("commit", "abort")
 
 
 class Told(TypedDict):
-    """Fields of an account."""
+    """The fields of an account that are filled here."""
 
     assigned: frozenset[int]
     isolated: frozenset[int]
@@ -35,7 +35,7 @@ class Told(TypedDict):
 
 
 class Belonging:
-    """Of the rows that were added so far."""
+    """The sessions and transactions of all rows so far."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, set[int]] = {f: set() for f in ("assign", "isolation", "member")}
@@ -47,7 +47,7 @@ class Belonging:
         return f"Belonging({len(self._sessions['member'])} sessions of members)"
 
     def add(self, rows: pa.Table) -> None:
-        """Look at rows that are no totals."""
+        """Add rows that are not totals."""
         for f, sessions in self._sessions.items():
             sessions.update(_numbers(rows, (f,), "session").tolist())
         after = _numbers(rows, _AFTER_SESSIONS, "session")

@@ -75,7 +75,7 @@ def _summed(parts: Iterable[pa.Table], due_ns: int) -> _Sums:
 
 
 class _Sums:
-    """What is kept of the rows that were examined so far; ``HistoryAccount`` says what each of them is."""
+    """The sums over all rows so far; ``HistoryAccount`` says what each of them is."""
 
     def __init__(self, due_ns: int) -> None:
         self._due_ns = due_ns
@@ -108,13 +108,13 @@ class _Sums:
         self._belonging = Belonging()
 
     def add_totals(self, totals: pa.Table) -> None:
-        """What the total rows say. Two of one kind make a total that nothing can match."""
+        """Note the total rows. If there are two of one kind, the total is one that no count can match."""
         for each in totals.select(["error", "type", "count", "last_sequence"]).to_pylist():
             kind = str(each["error"]), str(each["type"])
             self._totals[kind] = (-1, -1) if kind in self._totals else (each["count"], each["last_sequence"])
 
     def add(self, rows: pa.Table) -> None:
-        """Look at rows that are no totals."""
+        """Add rows that are not totals."""
         ok, sends = _compute.equal(rows["type"], "ok"), _compute.equal(rows["f"], "send")
         for each in grouped(rows, ["f", "type"]):
             kind = each["f"], each["type"]
@@ -168,7 +168,7 @@ class _Sums:
             coverage.add(self._sequences(some, functions))
 
     def _add_times(self, rows: pa.Table) -> None:
-        """Rows whose times silence what compares times."""
+        """Note rows with impossible times, which would make checks that compare times find nothing."""
         for f in _TIMED:
             own = rows.filter(_compute.equal(rows["f"], f))
             wrong = own.filter(pa.array(without_times(own)))
@@ -177,7 +177,7 @@ class _Sums:
                 self._without_times[f] = count + wrong.num_rows, first
 
     def _sequences(self, rows: pa.Table, functions: tuple[str, ...]) -> Ranges:
-        """The sequences of the rows of these functions. A range that ends before it begins holds none."""
+        """The sequences of the rows with these functions. A range that ends before it begins has none."""
         is_one = _compute.is_in(rows["f"], value_set=pa.array(functions))
         chosen = rows.filter(_compute.and_(is_one, _compute.greater_equal(rows["first_sequence"], 0)))
         stream, first, last = (column(chosen, name) for name in ("stream", "first_sequence", "last_sequence"))
@@ -229,7 +229,7 @@ class _Sums:
         )
 
     def _complaints(self) -> Iterator[str]:
-        """What no process does to its sequences, killed or not; as ranges, stream by stream."""
+        """Contradictions that no process leaves, not even one that is killed; as ranges, stream by stream."""
         reserved, outcomes = self._reserved, self._outcomes
         yield from _told(reserved.twice, "reserved twice")
         yield from _told(outcomes.twice, "with two outcomes")
@@ -253,7 +253,7 @@ def _named(stream: int, first: int, last: int) -> str:
 
 
 def _row_named(row: Mapping[str, Any]) -> str:
-    """A row by what it is about, and by its times."""
+    """Names a row by its sequences or its offset, its partition and its times."""
     about = f"offset {row['first_offset']}"
     if row["stream"] >= 0:
         about = _named(row["stream"], row["first_sequence"], row["last_sequence"])

@@ -100,8 +100,8 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
     """``ahead`` with ``passed``: how many offsets from ``expected`` up to ``first_offset`` hold something for its
     reader.
 
-    What is withheld from readers of committed records holds nothing for these (``verifier.withheld``). Counted as the
-    difference of two running sums over the partition, so that many jumps over many holes cost a sort and not a
+    A value that is not owed to readers of committed records holds nothing for these (``verifier.not_owed``). Counted as
+    the difference of two running sums over the partition, so that many jumps over many holes cost a sort and not a
     comparison of each with each.
     """
     columns = ahead.columns
@@ -109,7 +109,7 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
         ahead.select("*", F.lit(sign).alias("sign"), F.col(end).alias("at"))
         for sign, end in ((-1, "expected"), (1, "first_offset"))
     ]
-    held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"), "withheld")
+    held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"), "not_owed")
     # an end comes before what begins at it: that is not below it
     below = (
         Window.partitionBy("place")
@@ -124,7 +124,7 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
         over = F.greatest(F.coalesce(last.over(below), F.lit(0)) - F.col("at"), F.lit(0))
         return F.coalesce(F.sum(shown).over(below), F.lit(0)) - over
 
-    committed = sum_below(~F.col("withheld"))
+    committed = sum_below(~F.col("not_owed"))
     return (
         reduce(DataFrame.unionByName, ends)
         .unionByName(held, allowMissingColumns=True)

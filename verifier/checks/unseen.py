@@ -22,7 +22,7 @@ from verifier.tables import Tables
 def find(tables: Tables) -> DataFrame:
     """One anomaly per value; ``offset`` is its place in the log."""
     # who is handed only what is committed is not owed what was aborted
-    committed_only = F.when(F.col("withheld"), F.col("isolated_mask")).otherwise(F.lit(0).cast("bigint"))
+    committed_only = F.when(F.col("not_owed"), F.col("isolated_mask")).otherwise(F.lit(0).cast("bigint"))
     expected = F.col("reader_mask").bitwiseAND(F.bitwise_not(committed_only))
     missed = (F.col("seen").bitwiseAND(expected)) != expected
     until_sentinel = F.least("values", F.col("sentinel_offset") - F.col("first_log") + 1)

@@ -36,8 +36,8 @@ from verifier.witness.effectiveness import FaultRecord, fault_record
 from verifier.witness.leaderships import Sighting
 from verifier.witness.witness import sightings
 
-#: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
-#: what faults are for, and its history has the rest.
+#: A log line that matches means trouble. kafka-python's errors do not count: they are connections that broke, as faults
+#: make them do, and its history has everything else.
 _KNOWN = {**DISK_ERRORS, NO_MEMORY: HALTS}
 _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) (?!kafka[.:])")
 #: Logs that are examined: the brokers', the proxy's, the load's.
@@ -47,16 +47,16 @@ LONGEST_LINE = 200
 _PIECE = 1 << 16
 #: Of a ``partition.metadata``, which has two lines.
 _MOST_METADATA_BYTES = 1 << 16
-#: How long before ``recovery`` something was acknowledged that each live reader must have come to by its end. It reads
-#: on through ``recovery``. In 70 recorded readers under every suite of faults, each had all that was acknowledged by
-#: the beginning of ``recovery``; the bound leaves a reader the time of a connection's back-off to catch up.
+#: By its end, each live reader must have reached everything that was acknowledged this long before ``recovery``. It
+#: continues to read during ``recovery``. Each of 70 recorded readers, under all sets of faults, had reached everything
+#: that was acknowledged by the beginning of ``recovery``; the bound leaves a reader time for a connection's back-off.
 CAUGHT_UP_NS = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class LogAlarm:
-    """Errors and tracebacks in one log: how many, and the first of them. ``known`` is what a disk failed with
-    (``EIO``), or that memory was refused, if that is what all of them are about."""
+    """Errors and tracebacks in one log: their number, and the first one. Those about a failure that a fault causes (a
+    disk's error such as ``EIO``, or refused memory) are counted apart from the others; ``known`` names it, or is ""."""
 
     path: str
     count: int
@@ -73,17 +73,21 @@ class Unreadable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
+    """The evidence of a run besides the rows of its histories.
 
-    ``series`` is the last point of each process, ``before_last`` the one before, if there is one; ``lag_ms`` the worst
-    lag of its event loop, but for the time in which a fault had it stopped; ``topic_ids`` what each replica's
-    ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read; ``looks`` the epochs
-    that the conductor saw, and who led in each, by (topic, partition); ``load`` is what the load processes were
-    handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition leaves.
-    ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks, None if
-    it left none; ``beside`` is what each live process left beside its series. ``coordinators`` are the partitions of
-    the coordinators' topics and of what a group writes to, and whether they can be read. ``link_starts`` is how often
-    each link began to listen, by the proxy's log; nothing if that does not tell.
+    - ``seal``: the digest of the seal; None without a usable one (``seal_problem`` says why)
+    - ``series``, ``before_last``: the last point of each process's series, and the one before it, if there is one
+    - ``lag_ms``: the worst lag of each process's event loop, without the time for which a fault had stopped it
+    - ``topic_ids``: by (broker, topic, partition), the id in the replica's ``partition.metadata``; None if unreadable
+    - ``looks``: by (topic, partition), the epochs that the conductor saw when it asked brokers for their leaders, and
+      who led in each; ``looks_ns``: when it first and last asked, None if it never did
+    - ``load``: the settings that the load processes read; None if unreadable
+    - ``strangers``: files that belong to no declared process, broker or partition
+    - ``clock``: how far the wall clock moved during the run
+    - ``beside``: the files that each live process left besides its series
+    - ``coordinators``: the partitions of the coordinators' topics and of the topic that a group writes to, and whether
+      they can be read
+    - ``link_starts``: how often each link began to listen, by the proxy's log; empty without such a log
     """
 
     seal: str | None = None
@@ -196,7 +200,7 @@ def _series(path: Path, process: str) -> Iterator[SeriesPoint]:
 
 
 def due_ns(run: RunModel) -> int:
-    """Whatever was acknowledged by then, live readers must have come to; -1 without a ``recovery``."""
+    """Live readers must have reached everything acknowledged by this time; -1 without a ``recovery``."""
     recovery = run.phase(RECOVERY)
     return -1 if recovery is None else recovery.start_ns - CAUGHT_UP_NS
 

@@ -1,9 +1,9 @@
-"""The replicas of the topics that no run creates itself, as they are compared with each other: batches, and where that
-needs it, records. Owns the reading, how far a replica's bytes are known to be committed, and when records are needed.
-Judges nothing (``verifier.checks.internal_divergence``).
+"""The replicas of the topics that no run creates itself, for comparing them: their batches, and if needed, records.
 
-A replica's own high watermark is the last that its broker noted before a clean stop. It is never ahead of the leader's,
-so what is below it is committed; after any other stop, nothing is known.
+Owns reading them, how far a replica's bytes are known to be committed, and when records are needed. Judges nothing
+(``verifier.checks.internal_divergence``). A replica's own high watermark is the last one that its broker noted before a
+clean stop. It is never ahead of the leader's, so everything below it is committed. After any other stop, nothing is
+known to be committed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from verifier.transactions.evidence import copies_of, most_advanced
 from verifier.transactions.logs import KeyedLog, keyed_log
 from verifier.transactions.state_records import TopicPartition
 
-#: Attribute of a batch in which compaction met a tombstone: it was written again.
+#: The attribute of a batch in which compaction found a tombstone, and which it therefore rewrote.
 DELETE_HORIZON = 0x40
 _TOMBSTONES_MS = "log.cleaner.delete.retention.ms"
-#: Brokers stop one after the other within this time. Tombstones that stay for less may be gone from the last one only.
+#: All brokers stop within this time. Tombstones kept for less may be gone only from the broker that stopped last.
 _STOPPED_WITHIN_MS = 600_000
 
 
 class ReplicaBatch(NamedTuple):
-    """``is_sound``: its CRC is that of its bytes. ``is_whole``: compaction took no record from it."""
+    """``is_sound``: its CRC matches its bytes. ``is_whole``: compaction removed no record from it."""
 
     base_offset: int
     last_offset: int
@@ -47,7 +47,7 @@ class ReplicaBatch(NamedTuple):
 
 
 class ReplicaRecord(NamedTuple):
-    """``counts``: it is not part of a transaction, or of one that was committed."""
+    """``counts``: it is outside of transactions, or in one that was committed."""
 
     offset: int
     key: bytes | None
@@ -57,9 +57,9 @@ class ReplicaRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """One replica. Everything below ``high_watermark`` is committed, as far as its broker says; 0 if it says nothing.
+    """One replica. Everything below ``high_watermark`` is known to be committed; 0 if nothing is known.
 
-    ``records`` is None where batches say enough.
+    ``records`` is None if comparing batches is enough.
     """
 
     broker: int
@@ -74,8 +74,8 @@ class ReplicaLog:
 class InternalPartition:
     """A partition of such a topic. ``judged`` is the most advanced replica, which the other checks read.
 
-    ``has_all``: nothing was compacted, so that each batch is in every replica. ``keeps_newest``: what compaction leaves
-    of a key is in every replica. ``keeps_committed``: no election cuts off what is committed.
+    ``has_all``: nothing was compacted, so every replica has every batch. ``keeps_newest``: every replica has the newest
+    record of every key. ``keeps_committed``: no election cuts off committed records.
     """
 
     place: TopicPartition
@@ -87,7 +87,7 @@ class InternalPartition:
 
 
 def internal_partitions(directory: RunDirectory, run: RunModel) -> Iterator[InternalPartition]:
-    """Of a run: every partition that has several replicas. Raises ``OSError``."""
+    """Every partition of a run that has several replicas. Raises ``OSError``."""
     retention_ms = broker_settings(run).get(_TOMBSTONES_MS)
     keeps_newest = isinstance(retention_ms, int) and retention_ms >= _STOPPED_WITHIN_MS
     for place, homes in sorted(copies_of(directory).items()):
@@ -109,7 +109,7 @@ def internal_partitions(directory: RunDirectory, run: RunModel) -> Iterator[Inte
 
 
 def _keeps_committed(run: RunModel, topic: str) -> bool:
-    """``__transaction_state`` is always made without elections of replicas that are not in sync."""
+    """``__transaction_state`` never has unclean elections."""
     may_lose = may_lose_offsets(run) or (topic == OUTPUT_TOPIC and run.settings.unclean_leader_election)
     return topic == STATE_TOPIC or not may_lose
 
@@ -147,8 +147,8 @@ def _high_watermark(home: Path, place: TopicPartition) -> int:
 
 
 def _has_all(run: RunModel, topic: str, logs: Iterable[ReplicaLog]) -> bool:
-    """The coordinators' topics are compacted, but never the newest segment of a log; what a group writes is not, unless
-    the brokers' own policy says so.
+    """Whether nothing was compacted. The coordinators' topics are compacted, except for the newest segment of a log.
+    The topic that a group writes to is not, unless the brokers' own policy says so.
     """
     if topic != OUTPUT_TOPIC:
         return all(log.segments == 1 and log.start == 0 for log in logs)

@@ -1,8 +1,8 @@
-"""Of the topics that no run creates itself, but needs: which partitions are there, and whether they can be read.
+"""Which partitions of the topics that no run creates itself are there, and whether they can be read.
 
-They are the coordinators' topics, and the one that a group writes to. Their bytes are compared with what clients were
-told, and what cannot be read accuses no one: so it has to be known. Judges nothing; the copy is the one that is judged
-(``verifier.transactions.evidence``).
+These are the coordinators' topics, and the one that a group writes to. Checks compare their bytes with what clients
+were told, and accuse no one by bytes that cannot be read; so the verdict must know what is missing. Looks at the copy
+that is judged (``verifier.transactions.evidence``), and judges nothing.
 """
 
 from __future__ import annotations

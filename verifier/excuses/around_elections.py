@@ -1,7 +1,8 @@
-"""What of a stream stands before an election, and what in its epoch or a later one. Judges nothing.
+"""Which sequences of a stream are in the log before an election, and which in its epoch or a later one.
 
-A value behind the first that is in an epoch was sent when its producer had found the new leader: that election did not
-cut it off (``verifier.excuses.elections``). A batch that was sent again may be such a first one by its sequence alone.
+A value with a higher sequence than the first one in an epoch was sent after its producer had found the new leader, so
+that election did not cut it off (``verifier.excuses.elections``). A resent batch may have the lowest sequence of an
+epoch without having been sent first. Judges nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from verifier.tables import Tables
 
 
 def standing(tables: Tables, grounds: Mapping[str, Grounds], epochs: DataFrame) -> DataFrame:
-    """By election and stream: the last sequence that stands before its epoch, the first in it or a later one.
+    """By election and stream: the last sequence in the log before its epoch, and the first in that epoch or later.
 
-    ``first_in`` is that first one; ``first_in_turn`` leaves out what may have come behind later sequences, and
-    counts for what was handed over until ``again_ns``: when the last of those that are left out was sent again.
+    ``first_in`` is the latter. ``first_in_turn`` ignores batches that may have been resent behind later sequences. It
+    counts for values handed over until ``again_ns``, when the last of the ignored batches was resent.
     """
     log = tables.log.filter(F.col("stream").isNotNull())
     last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
@@ -63,10 +64,10 @@ def standing(tables: Tables, grounds: Mapping[str, Grounds], epochs: DataFrame) 
 
 
 def _out_of_turn(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """Stretches of sequences that may have come behind later ones: all retries of a stream that touch, as one.
+    """Stretches of sequences that may have arrived behind later ones; adjacent retries of a stream are one stretch.
 
-    Several batches are in flight, the first is refused by a leader that knows of its successor, and is in the
-    next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
+    Suppose two batches are in flight, and a leader that has learned of its successor refuses the first one, after it
+    took the second. The first is resent and stored in the next epoch; the second, with higher sequences, is cut off.
     """
     places = [
         number

@@ -1,14 +1,17 @@
 """What excuses anomalies of polls and batch headers, which have no single value to go by. Owns the questions to Spark.
 
-Where the settings call for a retry, any into the partition excuses them. Where they call for an election (an unclean
-one), it must have moved the reader, or the watermark that it was told:
+If the settings permit them after a retry, any retry into the partition excuses them. If the settings permit them after
+an unclean election, that election must have moved the reader, or the watermark that it was told:
 
-- It had come there before the old leader was surely gone, and continues after it may have been replaced.
-- A reader was last handed a value that no longer is there. A watermark had come above what was cut off.
+- The reader or watermark reached its position before the old leader was certainly gone, and left it after the election
+  may have begun.
+- Right before it moved, the reader was handed a value that is no longer there; the watermark had risen above the offset
+  at which the new epoch begins.
 
 An example. A reader is handed offsets 0 to 59, the last by a leader whose log was cut off at 50, and then offset 50:
 ``nonmonotonic-poll``. Offset 59 of the final log holds another value than the one that it was handed, and the conductor
-saw an election between the two polls: excused. Had it been handed what is at 59, nothing would have moved it.
+saw an election between the two polls: excused. If the reader had been handed the value that is at 59 now, no election
+would have moved it.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from verifier.excuses.expectation import ELECTION, RETRY, Expectation
 from verifier.tables import Tables
 from verifier.witness.witness import WitnessedElection
 
-#: By check and place: whether a retry excuses anything there, and the elections that may.
+#: By check and place (a partition of a run, by its number): whether a retry excuses anything there, and the elections.
 _TIMES: list[tuple[str, pa.DataType]] = [(name, pa.int64()) for name in ("from_ns", "until_ns", "start_offset")]
 _KNOWN: list[tuple[str, pa.DataType]] = [
     ("check", pa.string()),
@@ -96,7 +99,7 @@ def _in_time(election: Column) -> Column:
 
 
 def _was_cut_off(judged: DataFrame, is_poll: Column, log: DataFrame) -> DataFrame:
-    """Not ``moved`` is a reader that was last handed what still is there, or of which that is not known."""
+    """Sets ``moved`` to false for a reader whose last value is still in the log, or whose last value is not known."""
     at, log = _detail("expected") - 1, log.alias("log")
     stands = (
         is_poll

@@ -3,43 +3,42 @@
 ``verifier.excuses.expectation`` says what the settings permit; ``verifier.excuses.events`` makes the events.
 Each event is a stretch of sequences of one stream:
 
-- ``election``   an acknowledgement that an election seen by the conductor cut off. Its offset lies at or above the
-  start of the new epoch and within what a log can have held, its time near the election's, and its stream has nothing
-  up to it in the new epoch. Without an offset (acks=0) it lies, in its stream, after the last record that is in an
-  earlier epoch.
-- ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
-  about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
-  sent shortly before its client was closed (``CLOSED_NS``). A connection delivers in order, and so takes one stretch
-  of a stream with it: of losses whose times overlap, all count together, and if they would excuse more stretches than
-  connections were lost, they excuse none.
-- ``retry``      sequences that the client says it sent again, or may have, without having an outcome of them.
-  No more copies than the attempts that failed had records: of retries that overlap, all count together, and if they
-  excuse more, they excuse none. After an error that is answered before anything is stored they excuse no copies.
-- ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``OUTSTANDING_NS`` around
-  it).
-- ``refusal``    copies under a raised epoch of what an attempt may have stored before a later batch was refused as out
-  of order (``verifier.excuses.refusals``). No more than those attempts had records: as with retries, all that overlap
-  count together, and if they excuse more, they excuse none.
-- ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
-  settings let them arrive late (``verifier.excuses.late``). A connection delivers in order: of sends whose times
-  overlap, all count together, and if what is late of them takes more connections than were lost, none is excused.
-- ``returned``   acknowledged sequences that were under way while their leader was replaced and led again, and are in
-  its later epoch (``verifier.excuses.late``).
+- ``election``: an acknowledgement that was cut off by an election that the conductor saw. Its offset is at or above the
+  start of the new epoch, and no further up than a log can have reached. Its time is near the election's, and its stream
+  has nothing up to it in the new epoch. An acknowledgement without an offset (acks=0) comes, in its stream, after the
+  last record of an earlier epoch.
+- ``disconnect``: an acknowledgement without an offset that was in transit when its own client lost a connection. It was
+  sent about then (``CONNECTION_NS``); or after the beginning of a fault that held back requests to the leader and was
+  still active then; or shortly before its client was closed (``CLOSED_NS``). A connection delivers in order, so each
+  lost connection takes one stretch of a stream with it. Losses whose times overlap are counted together: if they would
+  excuse more stretches than connections were lost, they excuse none.
+- ``retry``: sequences that the client resent, or may have resent, before it knew their outcome. Retries whose ranges
+  overlap are counted together: if they would excuse more copies than the failed attempts had records, they excuse none.
+  An error that a broker returns before it stores anything excuses no copy.
+- ``timeout``: sequences that were outstanding when a delivery of their stream timed out, give or take
+  ``OUTSTANDING_NS``.
+- ``refusal``: copies under a raised producer epoch, of values that an attempt may have stored before a later batch was
+  refused as out of order (``verifier.excuses.refusals``). They are counted together as retries are.
+- ``unanswered``: sequences whose outcome their client never learned, and which were in transit when it lost a
+  connection, if the settings let them arrive late (``verifier.excuses.late``). A connection delivers in order. Sends
+  whose times overlap are counted together: if their late values need more connections than were lost, none is excused.
+- ``returned``: acknowledged sequences that were in transit while their leader was replaced and came back, and that are
+  in the later epoch of that leader (``verifier.excuses.late``).
 
-Polls and batch headers have no single value to go by: see ``verifier.excuses.by_partition``.
+Anomalies of polls and batch headers cannot be traced to one value: see ``verifier.excuses.by_partition``.
 
-A lost value is excused if all its acknowledgements are; an offset, if everything that contradicts the log there is.
-What is excused only in part is cut, and its parts are counted separately.
+A lost value is excused only if all of its acknowledgements are; an offset, only if everything that contradicts the log
+there is. If an anomaly is excused only in part, it is split, and its parts are counted separately.
 
 A worked example (``claims.cut``). Sequences 0 to 9 of a stream were acknowledged at offsets 0 to 9. The log has 0 to 3
-and then others, and an election cut off offset 6 and all above. ``lost-write`` found one anomaly: 6 values from
-sequence 4 on. Three rows of the stream go into ``cut``, each with where it begins and its length:
+and then other values; an election cut off everything from offset 6 on. ``lost-write`` found one anomaly: 6 values from
+sequence 4 on. Three rows of the stream go into ``cut``, each with its first sequence and its length:
 
     anomaly (4, 6)      claim of an acknowledgement (0, 10)      election (6, 4)
 
-They begin or end at 0, 4, 6 and 10, and so there are three pieces: 0 to 3 (the claim alone), 4 and 5 (claim and
-anomaly), 6 to 9 (all three). What has no anomaly is dropped. Two parts are left of the one: sequence 4, 2 values, not
-excused; and sequence 6, 4 values, ``step`` 2 into what was found, excused by the election.
+They begin or end at 0, 4, 6 and 10, so there are three pieces: 0 to 3 (the claim alone), 4 and 5 (claim and anomaly), 6
+to 9 (all three). A piece without an anomaly is dropped. The anomaly is left in two parts: sequence 4, 2 values, not
+excused; and sequence 6, 4 values, at ``step`` 2 of the original anomaly, excused by the election.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _AT_OFFSETS = "inconsistent-offsets"
 _COPIED, _MOVED = ("duplicate", "log-duplicate"), ("nonmonotonic-send", "log-reorder")
 _REPEATED = (*_COPIED, *_MOVED)
 _CLAIM, _STANDS = "claim", "log"
-#: The kinds of events that may excuse what, and the checks.
+#: By the kind of event: the checks whose anomalies it may excuse.
 _EXCUSED = {
     ELECTION: (*_LOST, *_REPEATED),
     DISCONNECT: _LOST,
@@ -77,7 +76,7 @@ _EXCUSED = {
     UNANSWERED: _MOVED,
     RETURNED: _MOVED,
 }
-#: What is kept of the anomaly of which a piece is judged.
+#: The columns of the original anomaly that each of its pieces keeps.
 _WHOLE = {
     "cause": "string", "sequence": "bigint", "offset": "bigint", "count": "bigint", "size": "bigint", "detail": "string"
 }  # fmt: skip
@@ -93,9 +92,9 @@ class Excuses:
     def split(self, checks: Collection[str], found: DataFrame) -> DataFrame:
         """The anomalies of these checks, by ``check``, with ``excuse`` (null: none), its ``event``, and ``step``.
 
-        ``step``: how far into the original anomaly this part begins. Of the checks that go by values, an anomaly
-        without a stream and a sequence is never excused; polls and headers go by partition. Checks of one kind are
-        judged together: what judging them takes to plan is paid once.
+        ``step``: how far into the original anomaly this part begins. An anomaly of values that has no stream or no
+        sequence is never excused; anomalies of polls and headers are judged by partition. Checks of one kind are judged
+        together, so that Spark plans their query once.
         """
         by_sequence = [name for name in (*_LOST, *_REPEATED) if name in checks]
         others = [name for name in checks if name not in (*by_sequence, _AT_OFFSETS)]
@@ -130,7 +129,7 @@ class Excuses:
         anomalies = _rows(found, "sequence", length, whole=F.struct(*_WHOLE), check=True)
         together = anomalies.unionByName(rows)
         parts = _within_bounds(_judged(_pieces(together, key, "sequence")), key)
-        # of a gap, one anomaly is a whole stretch: what is excused of it, and what is not, is one each
+        # a gap is one anomaly however long it is: its excused part is one, and so is the rest
         is_gap = F.col("check") == "log-gap"
         grouped = parts.groupBy(*key, "whole", "excuse", F.when(~is_gap, F.col("sequence")).alias("part")).agg(
             F.min("sequence").alias("sequence"),
@@ -199,8 +198,8 @@ def _rows(
 
 
 def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
-    """The parts of anomalies, and what is said about each; those with nothing that stands between have one
-    ``stretch``."""
+    """The parts of anomalies, with the claims and events of each. Parts share a ``stretch`` if no value between them is
+    in the log."""
 
     def who(*kinds: str) -> Column:
         return F.collect_set(F.when(F.col("kind").isin(*kinds), F.col("who")))
@@ -224,7 +223,7 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
 
 
 def _judged(parts: DataFrame) -> DataFrame:
-    """The pieces with ``excuse`` and ``event``: the first that holds, of those that may hold for their check."""
+    """The pieces with ``excuse`` and ``event``: the first kind of event that applies, of those that fit the check."""
     strays = F.array_except("claimed", "stands")
 
     def all_in(excused: Column) -> Column:
@@ -236,7 +235,7 @@ def _judged(parts: DataFrame) -> DataFrame:
     elected = all_in(F.col(f"who_{ELECTION}"))
     lost = all_in(F.array_union(f"who_{ELECTION}", f"who_{DISCONNECT}"))
     vanished = (F.col("whole.cause") == "vanished") & elected
-    # what librdkafka sends again after a timeout, or a refusal, is known by its cause
+    # copies that librdkafka made after a timeout, or after a refusal, have a cause of their own
     resent = F.coalesce(F.col("whole.cause") == "client-resend-after-error", F.lit(False))
     of_lost = F.when(elected, ELECTION).when(lost, DISCONNECT)
     of_repeated = F.when(vanished, ELECTION)
@@ -255,11 +254,11 @@ def _judged(parts: DataFrame) -> DataFrame:
 
 
 def _within_bounds(parts: DataFrame, key: list[str]) -> DataFrame:
-    """The same, without the excuse of events that would excuse more than they can have done.
+    """The same, without excuses by events that would then have caused more than they can have.
 
-    Of a value that stands, or was read, at several offsets each one but the first takes an attempt to send a record.
-    Of lost values each stretch between values that stand takes a connection. So does each of the fewest parts of what
-    is late of which each is in order by itself.
+    If a value is in the log, or was read, at several offsets, each of these but the first took an attempt to send it.
+    Each stretch of lost values between values in the log took a lost connection. Late values are divided into as few
+    parts as possible, each of them in order, and each part took a lost connection.
     """
     copies = F.greatest(F.size(F.array_union("claimed", "stands")) - 1, F.lit(1))
     records = F.col("values") * F.when(F.col("check").isin(*_COPIED), copies).otherwise(1)

@@ -12,12 +12,12 @@ from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.witness.witness import Witness, WitnessedElection
 
-#: A value was outstanding at a time that its client tells if it was so within this time of it.
+#: Clients report events late: a value counts as outstanding at an event if it was so within this time of it.
 OUTSTANDING_NS = 1_000_000_000
 
-#: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
-#: losses of connections, and sends that were abandoned, are one ``bout``; ``most`` is how many records or connections
-#: those concern together.
+#: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. A ``bout`` is a group
+#: of events that are counted together: retries whose ranges overlap, or lost connections or abandoned sends whose times
+#: overlap. ``most`` is how many records or connections the bout has, and so how much it can excuse.
 EVENT = (
     "struct<at_ns:bigint,epoch:int,start_offset:bigint,first:bigint,last:bigint,text:string,bout:bigint,most:bigint>"
 )
@@ -25,7 +25,7 @@ EVENT = (
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What events of one run are judged by."""
+    """What decides which events of one run may excuse anything: its settings, and what the harness saw."""
 
     settings: RunSettings
     witness: Witness
@@ -94,12 +94,12 @@ def event(
 
 
 def outstanding(invoked_ns: Column, told_ns: Column, at_ns: Column) -> Column:
-    """Whether a send was outstanding at a time that its client tells."""
+    """Whether a send was outstanding at the time of an event, as its client reported it."""
     return (invoked_ns <= at_ns + OUTSTANDING_NS) & (told_ns >= at_ns - OUTSTANDING_NS)
 
 
 def in_bouts(frame: DataFrame, first: Column, last: Column) -> DataFrame:
-    """The same rows with ``bout``, a number that those of a place and stream share whose ranges overlap."""
+    """The same rows with ``bout``, a number that rows of one place and stream share if their ranges overlap."""
     order = Window.partitionBy("place", "stream").orderBy("begins", "ends")
     before = F.max("ends").over(order.rowsBetween(Window.unboundedPreceding, -1))
     apart = F.when(F.coalesce(F.col("begins") <= before, F.lit(False)), 0).otherwise(1)

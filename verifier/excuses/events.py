@@ -1,8 +1,8 @@
 """The events that may excuse an anomaly, as Spark tables: stretches of sequences of one stream. Judges nothing.
 
 ``verifier.excuses.by_value`` defines the kinds. Every table has place, stream, ``sequence`` (the first), ``offset`` (of
-the first, null if it is not known or does not matter), ``values`` (how many), and ``event``, from which it is
-described. ``verifier.excuses.elections`` finds what an election cut off.
+the first, null if it is not known or does not matter), ``values`` (how many), and ``event``, which describes
+the event in the verdict. ``verifier.excuses.elections`` finds what an election cut off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from verifier.outcomes import stored_nothing
 from verifier.tables import Tables
 from verifier.witness.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
 
-#: Of the retries, those that may have left a copy: the attempt that failed had perhaps stored its records.
+#: The retries that may have left a copy: the attempt that failed may have stored its records.
 COPIED = "copied"
 
 
@@ -75,8 +75,8 @@ class Events:
     def _disconnected(self) -> DataFrame:
         """What was acknowledged without an offset, and may have been under way when its client lost a connection.
 
-        It was handed over before the client noted the loss, ``at``. It was acknowledged, that is sent, about then; or
-        earlier, if a fault that lasted until then may have held it up: one between producers and the leader.
+        It was handed over before the client noted the loss (``at``). It was acknowledged, which means sent, about then;
+        or earlier, if a fault between producers and the leader that lasted until then may have held it back.
         Losses of a stream whose times overlap are one ``bout``, of ``most`` connections.
         """
         rows = [
@@ -123,7 +123,7 @@ class Events:
 
     @property
     def _doubtful(self) -> DataFrame:
-        """The retries of attempts of which the error does not say that nothing was stored."""
+        """The retries after an attempt that may have stored its records: its error does not say otherwise."""
         refused: dict[frozenset[str], list[int]] = defaultdict(list)
         for number, place in enumerate(self._tables.places):
             settings = self.grounds[place.run].settings
@@ -135,9 +135,9 @@ class Events:
         return self._retries.filter(stored)
 
     def _retried_after(self, retries: DataFrame) -> DataFrame:
-        """What the client sent again, but for what it had the outcome of before: that was no longer outstanding.
+        """What the client resent, without values whose outcome it already knew: those were no longer outstanding.
 
-        Where librdkafka does not number its records, a range is all that may have been sent again, and only ``count``
+        If librdkafka does not number its records, a range is everything that may have been resent, and only ``count``
         is certain: see ``verifier.excuses.by_value``.
         """
         first, last = F.col("first_sequence"), F.col("last_sequence")

@@ -1,11 +1,11 @@
 """The expectation matrix: which anomalies the settings of a run permit, and which event excuses each. Pure.
 
-What is not listed here is forbidden; and what is listed is allowed only where the event that makes it legal is in the
-evidence (``verifier.excuses.by_value``): a setting without the event allows nothing, nor does an event without the
-setting. Each rule is tested by a control run with the protection off, which must show the anomaly. Two things are
-deliberately not permitted by any acks setting: ``unseen`` (what is in the log below the high watermark is delivered,
-however it was acknowledged) and ``inconsistent-offsets`` by a reader (readers are only handed what every in-sync
-replica has, so a clean election never takes it back).
+An anomaly that is not listed here is forbidden. One that is listed is allowed only if the event that makes it legal is
+in the evidence (``verifier.excuses.by_value``): the setting without the event allows nothing, nor does the event
+without the setting. Each rule is tested by a control run with the protection off, which must show the anomaly. Two
+things are deliberately not permitted by any acks setting: ``unseen`` (what is in the log below the high watermark is
+delivered, however it was acknowledged) and ``inconsistent-offsets`` by a reader (readers are only handed what every
+in-sync replica has, so a clean election never takes it back).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Copies that librdkafka made after a later batch was refused as out of order, as events for
 ``verifier.excuses.events``.
 
-If a batch is refused as out of order that is not the oldest one outstanding, librdkafka takes an earlier one for the
-cause ("skipped sequence numbers", its issue 4953). It raises its producer epoch and sends everything outstanding again
-under the new one, also what an earlier attempt stored: no broker can know that again. Owns which values this can have
-happened to. Does not own which settings allow it (``verifier.excuses.expectation``), and judges nothing.
+If a batch is refused as out of order and is not the oldest one outstanding, librdkafka takes an earlier failure for the
+cause ("skipped sequence numbers", its issue 4953). It raises its producer epoch and resends everything outstanding
+under the new epoch, including what an earlier attempt stored; no broker can recognize that as a copy. Owns which values
+this can have happened to. Does not own which settings allow it (``verifier.excuses.expectation``), and judges nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from verifier.tables import Tables
 def refused(tables: Tables) -> DataFrame:
     """Values that are in the log twice, under rising epochs of one producer id, for this reason.
 
-    A later batch of the stream was refused while the value was outstanding, and rightly: what comes before that batch
-    is not in the log under the epoch of the first copy. Before that, an attempt that had the value failed so that it
-    may have stored it. Attempts whose ranges overlap are one ``bout``; ``most`` is how many records they had.
+    A later batch of the stream was refused while the value was outstanding. The refusal was right: the log does not
+    have the sequence before that batch under the epoch of the first copy. Before the refusal, an attempt to send the
+    value failed in a way that may have stored it. Attempts whose ranges overlap are one ``bout``; ``most`` is how many
+    records they had together.
     """
     history = tables.history.filter((F.col("stream") >= 0) & well_formed())
     retries = history.filter(F.col("f") == "retry")
@@ -56,9 +57,9 @@ def refused(tables: Tables) -> DataFrame:
 
 
 def _refusals_over_copies(tables: Tables, retries: DataFrame) -> DataFrame:
-    """Rows of the ledger that stand twice, under rising epochs of one id; with each refusal above them that was right.
+    """Values with two copies under rising epochs of one id, each with every later batch that was rightly refused.
 
-    If the log has what comes before a refused batch, under the same epoch as the first copy, the broker was to take it.
+    A refusal is wrong if the log has the sequence before the batch under the epoch of the first copy.
     """
     key = ["place", "stream"]
     refusals = retries.filter(_is(OUT_OF_ORDER)).select(

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from verifier.checks.committed_offset_regression import committed_offset_regression
 from verifier.checks.double_assignment import double_assignment
 from verifier.checks.group_completeness import group_completeness
@@ -17,6 +14,7 @@ from verifier.checks.pipeline_exactly_once import pipeline_exactly_once
 from verifier.checks.resume_position import resume_position
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
+from verifier.evidence.history_parts import with_functions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
@@ -85,13 +83,11 @@ def audit(evidence: GroupEvidence) -> list[Anomalous]:
 
 
 def _read(path: Path, rows: list[dict[str, Any]]) -> bool:
-    """Add a history's rows about groups; whether it was closed in order. A damaged one, which is doubted, adds less."""
-    wanted = pa.array(FUNCTIONS)
+    """Adds a history's rows about groups, and says whether it was closed in order. A damaged one adds fewer rows."""
     try:
         file, parts = stream_history(path)
-        for part in parts:
-            some = part.select(list(COLUMNS))
-            rows += some.filter(pc.is_in(some["f"], value_set=wanted)).to_pylist()
+        for part in with_functions(parts, FUNCTIONS, COLUMNS):
+            rows += part.to_pylist()
     except (HistoryError, OSError):
         return False
     return file.closed

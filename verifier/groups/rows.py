@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from verifier.evidence.history import Function
 from verifier.groups.model import (
     NEVER_NS,
     GroupPartition,
@@ -23,7 +24,9 @@ from verifier.transactions.client_rows import ABORTED, COMMITTED, outcome
 from verifier.transactions.state_records import TopicPartition
 
 #: The functions of rows that say something about groups.
-FUNCTIONS = ("member", "resume", "revoke", "leave", "offset-commit", "poll", "offsets", "commit", "abort")
+FUNCTIONS: tuple[Function, ...] = (
+    "member", "resume", "revoke", "leave", "offset-commit", "poll", "offsets", "commit", "abort",
+)  # fmt: skip
 #: The columns that are asked for.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "first_offset", "last_offset", "invoke_ns", "complete_ns",

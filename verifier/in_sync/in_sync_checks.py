@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from verifier.checks.under_min_isr import Acknowledged, under_min_isr
 from verifier.checks.watermark_under_min_isr import ToldWatermark, watermark_under_min_isr
-from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import stream_history
+from verifier.evidence.history import Function
+from verifier.evidence.history_parts import history_parts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
@@ -20,7 +20,9 @@ from verifier.in_sync.too_few import TooFew, too_few_in_sync
 from verifier.transactions.transaction_checks import summed_up
 
 _ALL = "all"
-_SEND, _READ, _OK = ("send",), ("poll", "idle"), pa.array(["ok"])
+_SEND: tuple[Function, ...] = ("send",)
+_READ: tuple[Function, ...] = ("poll", "idle")
+_OK = pa.array(["ok"])
 
 
 def of_in_sync(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
@@ -56,15 +58,10 @@ def acknowledged(histories: Path, times: Sequence[TooFew]) -> Iterator[Acknowled
         yield from _of_part(part, times)
 
 
-def _parts(histories: Path, functions: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of these kinds that are ok."""
-    for path in sorted(histories.glob("*.arrow")):
-        try:
-            for part in stream_history(path)[1]:
-                own = part.filter(pc.is_in(part["f"], value_set=pa.array(functions)))
-                yield own.filter(pc.is_in(own["type"], value_set=_OK))
-        except HistoryError:
-            continue
+def _parts(histories: Path, functions: Sequence[Function]) -> Iterator[pa.Table]:
+    """The rows with these functions whose type is ok."""
+    for part in history_parts(histories, functions):
+        yield part.filter(pc.is_in(part["type"], value_set=_OK))
 
 
 def _of_part(sends: pa.Table, times: Sequence[TooFew]) -> Iterator[Acknowledged]:

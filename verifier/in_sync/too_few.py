@@ -3,20 +3,21 @@
 Owns these times; pure but for reading journals. Judges nothing (``verifier.checks.under_min_isr`` and
 ``watermark_under_min_isr``).
 
-A leader notes in its journal when it has adopted an ISR of too few (``under-min-isr``), and that it has one of enough,
-or leads no more, before it answers anyone after that. What the controller wrote earlier does not bind it: until it
-learns of a smaller ISR, it waits for all of the larger one. Nor does its journal say who else answers. So such a time
-begins when no former leader can be left that does not know it, and ends when there may be a later one; and also where
-a controller's journal has an ISR of enough, or the leader's journal begins a new life, in case that a line is lacking.
+A leader writes a line to its journal when it has adopted an ISR that is too small (``under-min-isr``), and another one
+when its ISR is large enough again or it no longer leads; each before it answers anyone after that. What the controller
+decided earlier does not bind it: until it learns that the ISR shrank, it waits for all of the larger one. Its journal
+does not say which other broker answers clients. So such a time begins only when no former leader can be left that does
+not know that it was replaced, and ends when there may be a later leader. In case a line is missing, it also ends where
+a controller's journal has a large enough ISR, or where the leader's journal shows a new start of the broker.
 
-A worked example, two replicas wanted. Broker 1 notes at 4.0 s that it is alone in its epoch 3; the conductor saw epoch
-2 of broker 2 until 3.0 s, and epoch 3 from 3.2 s on. Broker 2 was cut off until 5.0 s, and may not know before that it
-was replaced: so the time begins ``SLACK_NS`` (3 s) later, at 8.0 s. At 20.0 s the conductor still saw epoch 3, at
-20.3 s epoch 4: the time ends 3 s before 20.0 s.
+A worked example with ``min.insync.replicas`` 2. Broker 1 notes at 4.0 s that it is alone in the ISR of its epoch 3. The
+conductor saw epoch 2 of broker 2 until 3.0 s, and epoch 3 from 3.2 s on. Broker 2 was cut off until 5.0 s, and may not
+have known until then that it was replaced, so the time begins ``SLACK_NS`` (3 s) later, at 8.0 s. At 20.0 s the
+conductor still saw epoch 3, and at 20.3 s epoch 4, so the time ends 3 s before 20.0 s.
 
-The leader also notes how far it had committed, and where its epoch begins. What a former leader has told is not above
-that beginning: a new one has in its log all that was committed, unless an election was unclean or its disk lost
-something. So a client may be told of no watermark above both, unless this leader moves its own.
+The leader also notes its high watermark, and the offset at which its epoch begins. A former leader cannot have told
+clients a watermark above that offset: the new leader's log has everything that was committed, unless an election was
+unclean or a disk lost records. So no client can be told a watermark above both, unless this leader moves its own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NEVER = 2**62
 class TooFew(NamedTuple):
     """From ``start_ns`` to ``end_ns`` this broker led the partition, no other one did, and ``isr`` was too small.
 
-    ``told``: the highest watermark that this broker, or any before it, may have told; None if that is not known.
+    ``told``: the highest watermark that this broker or a former leader may have told clients; None if not known.
     """
 
     place: TopicPartition
@@ -53,7 +54,7 @@ class TooFew(NamedTuple):
 
     @property
     def detail(self) -> dict[str, object]:
-        """What an anomaly at this time tells about the leader."""
+        """The ``detail`` of an anomaly at this time."""
         return {
             "broker": self.broker,
             "leader_epoch": self.leader_epoch,
@@ -64,7 +65,7 @@ class TooFew(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """A controller wrote this."""
+    """A change of an ISR, from a controller's journal."""
 
     place: TopicPartition
     leader: int
@@ -74,7 +75,7 @@ class IsrChange(NamedTuple):
 
 
 def too_few_in_sync(directory: RunDirectory, run: RunModel) -> list[TooFew]:
-    """Of a run's topics. A journal that cannot be read is doubted elsewhere, and then none says anything."""
+    """These times in a run's topics. If any journal cannot be read, which is doubted elsewhere, there are none."""
     topics = sorted(topic.name for topic in run.topics)
     try:
         journals = {broker: directory.read_journal(broker) for broker in directory.broker_ids()}
@@ -86,7 +87,7 @@ def too_few_in_sync(directory: RunDirectory, run: RunModel) -> list[TooFew]:
 
 
 def noted_times(broker: int, entries: Iterable[Mapping[str, object]]) -> Iterator[TooFew]:
-    """By the journal of the leader alone."""
+    """The times according to the leader's own journal."""
     begun: dict[TopicPartition, TooFew] = {}
     for entry in entries:
         event = entry.get("event")
@@ -112,7 +113,7 @@ def _changes(entries: Iterable[Mapping[str, object]]) -> Iterator[IsrChange]:
 
 
 def _told(entry: Mapping[str, object]) -> int | None:
-    """Brokers of an earlier version do not note it."""
+    """None for brokers of an earlier version, which do not note it."""
     if "high_watermark" not in entry or "epoch_start_offset" not in entry:
         return None
     return max(_number(entry["high_watermark"]), _number(entry["epoch_start_offset"]))
@@ -138,10 +139,10 @@ def _number(value: object) -> int:
 def alone(
     noted: Iterable[TooFew], changes: Sequence[IsrChange], seen: Witness, *, keeps: bool = True
 ) -> Iterator[TooFew]:
-    """The same times without those in which another broker may have led, or the ISR may have grown.
+    """The same times, shortened so that no other broker can have led in them and the ISR cannot have grown.
 
-    ``keeps``: no election cuts off what is committed. Without that, or where a disk lost something, no one knows what
-    was told in former epochs.
+    ``keeps``: no election cuts off committed records. Otherwise, or if a disk lost records, it is not known what
+    clients were told in former epochs.
     """
     keeps &= not any(span.fault in LOSING_RECORDS for span in seen.spans)
     for each in noted:
@@ -156,17 +157,17 @@ def alone(
 def _known_since(
     each: TooFew, changes: Sequence[IsrChange], looks: Sequence[Sighting], spans: Sequence[Span]
 ) -> int | None:
-    """When no former leader can be left that does not know; None if the conductor did not see this leader."""
+    """From when on every former leader knows that it was replaced; None if the conductor did not see this leader."""
     since = next((look for look in looks if look.epoch >= each.leader_epoch), None)
     if since is None or since.epoch != each.leader_epoch or since.leader not in (each.broker, None):
         return None
-    # epochs that no look saw, since they were short, are in the controllers' journals
+    # epochs that were too short for the conductor to see are in the controllers' journals
     led = {(look.epoch, look.leader) for look in looks}
     led |= {(change.leader_epoch, change.leader) for change in changes if change.place == each.place}
     former = range(looks[0].epoch, each.leader_epoch)
     if {(epoch, leader) for epoch, leader in led if epoch in former} == {(epoch, each.broker) for epoch in former}:
         return each.start_ns
-    # no matter whom it hits: a former leader that is cut off or paused learns nothing until it is healed
+    # no matter which broker the fault hit: a former leader that is cut off or paused learns nothing until it is healed
     unaware = [
         span.end_ns for span in spans if span.fault not in ON_THE_LOAD and span.start_ns <= since.time_ns + SLACK_NS
     ]

@@ -1,8 +1,9 @@
-"""Spark as a machine: started and ended, told what it needs, handed the evidence, asked many questions as one job.
+"""Running Spark: starting and ending sessions, loading the evidence, and asking many questions as one job.
 
-``session`` starts one with what ``settings`` says; ``class_archive`` makes that quicker. ``sessions`` keeps one for
-several runs, and ``plain_paths`` has paths that Spark can take. Evidence reaches it as files on this machine
-(``staging``, ``staging_part``) or through its own workers (``sources``); ``history_rows`` makes the rows of histories
-for both. ``written_tables`` keeps tables as files, and ``questions`` asks. What is asked, and of which tables, is not
-decided here but in ``verifier.tables``, ``verifier.claims`` and the checks. Importing this loads no pyspark.
+``session`` starts a session with the configuration from ``settings``; ``class_archive`` makes starting faster.
+``sessions`` keeps one session for several runs, and ``plain_paths`` gives Spark paths that it can take. Evidence
+reaches Spark as Parquet files on this machine (``staging``, ``staging_part``) or through Spark's own workers
+(``sources``); both take the rows of histories from ``history_rows``. ``written_tables`` keeps tables as files, and
+``questions`` asks. What is asked, and of which tables, is decided in ``verifier.tables``, ``verifier.claims`` and the
+checks. Importing this package loads no pyspark.
 """

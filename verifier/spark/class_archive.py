@@ -1,9 +1,9 @@
 """Java's archive of Spark's classes (class data sharing): made once, then mapped by every JVM of the verifier.
 
-Half of what Spark's start costs is the JVM reading, checking and linking its many thousand classes. The archive
-of them is written by the JVM itself when the first verifier ends, after its verdict, and is never needed: without it,
-or where it does not fit the Java or the jars at hand (which the JVM checks), all goes as before, more slowly. Owns the
-file, where it lives and how it appears; ``verifier.spark.session`` owns the JVM.
+Half of the cost of starting Spark is the JVM reading, verifying and linking its many thousand classes. The JVM itself
+writes an archive of them when the first verifier ends, after its verdict. The archive is optional: if it is missing, or
+does not fit the Java or the jars (which the JVM checks), everything works as before, but starts more slowly. Owns the
+file, where it is and how it is put there; ``verifier.spark.session`` owns the JVM.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 #: How long a JVM may take to write the archive; some 10 s on a quiet machine. It is then killed, and none is made.
 DUMP_TIMEOUT_S = 90.0
-#: An archive takes 150 to 250 MB; where there is less room than this, none is made.
+#: An archive takes 150 to 250 MB; if there is less free space than this, none is made.
 ROOM_BYTES = 2 << 30
 
 _QUIET = "-Xlog:disable"
@@ -54,7 +54,7 @@ class ClassArchive:
         return [_QUIET, f"-XX:SharedArchiveFile={self.path}"] if self.path is not None and self.path.is_file() else []
 
     def make(self) -> Making | None:
-        """What it takes to have the archive written by the next JVM; None if there is one already, or no place."""
+        """How the next JVM writes the archive; None if there is one already, or no place for it."""
         if self.path is None or self.path.is_file():
             return None
         for left in self.path.parent.glob(f"{self.path.name}.*"):
@@ -65,7 +65,7 @@ class ClassArchive:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """An archive that a running JVM will write to ``fresh`` when it ends in order."""
+    """An archive that a running JVM will write to ``fresh`` when it exits normally."""
 
     path: Path
     fresh: Path
@@ -75,7 +75,7 @@ class Making:
         return [_QUIET, f"-XX:ArchiveClassesAtExit={self.fresh}"]
 
     def finish(self, *, whole: bool) -> None:
-        """Once the JVM is gone: put the archive in its place if it is ``whole``, else remove what is there."""
+        """Once the JVM is gone: move the archive to ``path`` if it is ``whole``, or else remove what was written."""
         with contextlib.suppress(OSError):
             if whole and self.fresh.is_file():
                 self.fresh.replace(self.path)
@@ -93,7 +93,7 @@ def _stamp(path: Path) -> str:
 
 
 def _directories() -> list[Path]:
-    """With the environment, or else with the user; only where no one else can put a file."""
+    """In the Python environment, or else in the user's cache; never where another user could put a file."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     found = [Path(sys.prefix) / "share" / "gapless", Path(cache) / "gapless"]
     return [each for each in found if not each.exists() or each.stat().st_uid in (0, os.getuid())]

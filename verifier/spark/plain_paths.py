@@ -1,4 +1,4 @@
-"""Paths that Spark takes as they are. Owns the links that stand for others; knows nothing of runs.
+"""Paths that Spark takes literally. Owns the symbolic links that replace other paths; knows nothing of runs.
 
 A run directory may have any name. Java's properties, log4j, Hadoop's globs and Spark's lists of directories each give
 some characters a meaning of their own (``,`` ``:`` ``$`` ``%`` ``[`` ``{`` ``*`` ``\\`` ``"``), or misread what is not
@@ -40,7 +40,7 @@ class PlainPaths:
         return self._links[directory]
 
     def close(self) -> None:
-        """Remove the links; what they stand for stays."""
+        """Remove the links, not the directories behind them."""
         home, self._home = self._home, None
         self._links.clear()
         if home is not None:

@@ -1,7 +1,7 @@
-"""Several questions as one job of Spark: what each costs by itself (planning, stages, tasks) is paid once.
+"""Several questions as one Spark job, so that planning, stages and tasks are paid for once.
 
-A question is a DataFrame; its rows come back as dictionaries. Owns how questions are put together and answers taken
-apart; what is asked is its callers' matter.
+A question is a DataFrame; its rows come back as dictionaries. Owns how questions are combined and their answers
+separated again. Callers decide what is asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from verifier.spark.settings import is_tiny
 #: The rows of an answer, as JSON has them.
 QuestionRows = list[dict[str, Any]]
 
-#: Characters of an error that are shown.
+#: How many characters of an error are shown.
 LONGEST_REASON = 300
 
 
@@ -40,10 +40,10 @@ def ask(questions: Mapping[str, DataFrame]) -> dict[str, QuestionRows]:
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all (one at least).
+    """The rows of all frames, of which there is at least one.
 
-    Halves are put together, for Spark analyzes each union with all that it is made of: one after the other, the first
-    frame would be analyzed as often as there are others.
+    Built as a balanced tree. Spark analyzes each union with everything below it, so in a chain of unions the first
+    frame would be analyzed once for each of the others.
     """
     if len(frames) == 1:
         return frames[0]
@@ -52,9 +52,9 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def in_few_tasks(together: DataFrame) -> DataFrame:
-    """The same rows, of many questions put together: in as few tasks as there are cores if the evidence is tiny.
+    """The same rows of many combined questions; if the evidence is tiny, in no more tasks than there are cores.
 
-    Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
+    Each task receives the plans of all questions, and reading those then takes Java longer than reading the rows.
     """
     spark = together.sparkSession
     return together.coalesce(spark.sparkContext.defaultParallelism) if is_tiny(spark) else together

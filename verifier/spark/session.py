@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 #: A JVM that was asked to end is killed after this.
 END_TIMEOUT_S = 10.0
 
-#: With these a JVM ends that is out of memory: by our option, and by Spark's own handler.
+#: Exit statuses of a JVM that is out of memory: by our option, and by Spark's own handler.
 OUT_OF_MEMORY = (3, 52)
 
 
@@ -53,8 +53,8 @@ class SparkProcess:
         self.jvm_pid: int = gateway.proc.pid
 
     def close(self) -> None:
-        """Stop Spark and end the JVM, and wait until it is gone; what it does at its end (``making``) included."""
-        # py4j raises many kinds if the JVM is gone already
+        """Stop Spark, end the JVM and wait until it is gone, including the archive that it may write at its end."""
+        # py4j raises exceptions of many kinds if the JVM is gone already
         with contextlib.suppress(Exception):
             self.spark.stop()
         with contextlib.suppress(Exception):
@@ -167,7 +167,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
-    """What the JVM and its Python workers inherit; this process's own environment is as before afterwards."""
+    """The environment that the JVM and its Python workers inherit; this process's own is restored afterwards."""
     before = dict(os.environ)
     temporary = tempfile.tempdir
     try:
@@ -177,7 +177,7 @@ def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             **package_environment(Path(__file__).resolve().parent.parent),
             "TMPDIR": str(scratch),
-            # else Java, where no locale is set, finds no file with a name of other letters
+            # without a locale, Java finds no file whose name is not ASCII
             "LC_ALL": "C.UTF-8",
         }
         if is_local(master):
@@ -210,7 +210,7 @@ def _java_home() -> str:
 
 
 def _forget_gateway() -> None:
-    """pyspark keeps the gateway of a dead JVM, and what it held there, for the next session; it must not."""
+    """Without this, pyspark would use the gateway of a dead JVM for the next session."""
     with contextlib.suppress(ImportError):
         from pyspark import SparkContext
         from pyspark.sql import SparkSession

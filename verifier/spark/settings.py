@@ -1,7 +1,7 @@
-"""What a session of Spark is told: by the size of the evidence, and by where Spark runs. Starts none.
+"""The settings of a Spark session, by the size of the evidence and by where Spark runs. Starts no session.
 
-Little evidence is judged by a Spark that spends little on planning and on tasks; much, by one that compiles its
-queries, plans them again as they run, and has enough tasks for all cores.
+For little evidence, Spark is to spend little on planning and on tasks. For much, it compiles its queries, adapts their
+plans as they run, and has enough tasks for all cores.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ import os
 from pathlib import Path
 from typing import Any
 
-#: Below this much evidence the JVM's second compiler costs more than it gives.
+#: Below this much evidence, the JVM's optimizing compiler (C2) costs more than it saves.
 SMALL_BYTES = 256 << 20
 
-#: Below this much the JVM spends more on compiling queries, on planning them again as they run, and on handing rows
-#: from task to task than on the rows.
+#: Below this much, compiling queries, adapting their plans and moving rows between tasks cost more than the rows do.
 TINY_BYTES = 64 << 20
-#: A session for so little has this setting.
+#: The setting by which a session for so little evidence is recognized.
 TINY = "spark.gapless.tiny"
 _FOR_LITTLE = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # what would spare a query rows or columns of large files, and takes longer to plan than they to read
+    # optimizations that skip rows or columns of large files; for small files, planning them takes longer than reading
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     "spark.sql.optimizer.expression.nestedPruning.enabled": "false",
     "spark.sql.parquet.filterPushdown": "false",
-    # else each sort and each sum of a task takes and clears 16 MB, and each plan that is sent to tasks 4 MB
+    # otherwise each sort and each aggregation of a task clears 16 MB, and each plan that is sent to tasks takes 4 MB
     "spark.buffer.pageSize": "1m",
     "spark.broadcast.blockSize": "256k",
     TINY: "true",
@@ -48,7 +47,7 @@ rootLogger.appenderRef.file.ref = file
 
 
 def is_local(master: str) -> bool:
-    """Whether this Spark runs in the JVM on this machine, and so sees its files."""
+    """Whether Spark runs in this machine's own JVM, and so sees its files."""
     return master.startswith("local")
 
 
@@ -68,14 +67,14 @@ def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: 
         f"-Djava.io.tmpdir={scratch}",
         "-XX:-UsePerfData",
         "-XX:+UseSerialGC",
-        # else it may continue, slower and slower, or without one of its threads
+        # otherwise it may continue, slower and slower, or without one of its threads
         "-XX:+ExitOnOutOfMemoryError",
-        "-XX:ReservedCodeCacheSize=240m",  # 48 MB with one compiler; where they are full, threads of Spark die
-        "-Xss16m",  # a query of many branches is a deep tree, through which Spark goes by recursion
+        "-XX:ReservedCodeCacheSize=240m",  # with one compiler it is 48 MB, and Spark's threads die when it is full
+        "-Xss16m",  # a query with many branches is a deep tree, which Spark traverses recursively
         *java_options,
     ]
     if small:
-        # all of the heap at once: it is collected half as often, and never to make room for classes
+        # the whole heap from the start: half as many collections, and none to make room for classes
         options += ["-XX:TieredStopAtLevel=1", "-Xms1g", "-XX:MetaspaceSize=256m"]
     local = is_local(master)
     settings = {
@@ -91,7 +90,7 @@ def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: 
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # else pyspark walks the stack at every expression, for messages that no one reads: some seconds a verdict
+        # otherwise pyspark walks the stack at every expression, for messages that no one reads: seconds per verdict
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.autoBroadcastJoinThreshold": str(16 << 20),
     }
@@ -103,6 +102,6 @@ def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: 
 
 
 def _large_heap_gb() -> int:
-    """Half of the machine's memory, at most six gigabytes: what is sorted can spill."""
+    """Half of the machine's memory, at most six gigabytes: sorts can spill to disk."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(6, total // 2 >> 30))

@@ -23,7 +23,7 @@ from verifier.spark.history_rows import HISTORY_COLUMNS, HistoryFilePath, histor
 
 
 def columns(named: Mapping[str, str]) -> str:
-    """Columns in the words of Spark's own schemas."""
+    """The columns as a Spark schema in DDL form."""
     return ", ".join(f"{name} {kind}" for name, kind in named.items())
 
 
@@ -109,8 +109,8 @@ def register(spark: SparkSession) -> None:
 def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts: int = 1) -> DataFrame:
     """All rows of these segments (``verifier.segments.rows``), read by Spark's workers in at most ``parts`` parts.
 
-    A long run has thousands of small segments, and a part each would cost more than reading them. They are dealt out
-    one by one, so that every part has its share of each replica.
+    A long run has thousands of small segments, and one part for each would cost more than reading them. They are dealt
+    out one by one, so that every part gets some segments of each replica.
     """
     dealt = [files[number::parts] for number in range(min(parts, len(files)))]
     return spark.read.format(SegmentSource.name()).option("files", json.dumps(dealt)).load()

@@ -1,9 +1,9 @@
-"""Evidence as Parquet files that Spark on this machine reads: written while Spark still starts. Owns no rows.
+"""Evidence as Parquet files for a Spark on this machine, written while Spark starts. Owns no rows.
 
-Spark's own workers cost six seconds of a core to start, and what they read would be kept in the JVM with all its
-columns; from Parquet each query reads what it asks for. Little evidence is read in this process. Much is dealt out by
-size to processes, one per core, which write a file each (``verifier.spark.staging_part``). A part of a file is read at
-a time, so that a run of any length needs little memory. What was listed is what was read: a process that dies is an
+Starting Spark's own Python workers costs six seconds of CPU, and the JVM would keep all columns of what they read; from
+Parquet, each query reads only the columns that it needs. Little evidence is read in this process. Much is divided by
+size among processes, one per core, which write a file each (``verifier.spark.staging_part``). Files are read in parts,
+so that a run of any length needs little memory. Every listed file is read, or staging fails: a process that dies is an
 error.
 """
 
@@ -29,18 +29,18 @@ from verifier.segments import rows
 from verifier.spark.history_rows import HistoryFilePath
 from verifier.spark.staging_part import FILES, HISTORIES, SEGMENTS, PartOrder, write_part
 
-#: How many files are read between two lines of progress.
+#: A line of progress is printed after this many files.
 TOLD_FILES = 500
-#: Below this size more processes cost more than they save: each takes half a second of CPU before it reads.
+#: Below this size, more processes cost more than they save: each takes half a second of CPU before it reads anything.
 SHARED_BYTES = 256 << 20
 #: How many bytes of a segment cost as much as one byte of a history, which is compressed.
 HISTORY_WEIGHT = 16
 #: A follower's segment, whose records are not decoded, costs this part of a leader's.
 FOLLOWER_WEIGHT = 0.3
-#: What is beside a replica's log is compared with the headers of its batches alone. Measured on five runs, CPU a
-#: byte as a part of a leader's: 0.04 to 0.07 with a few records to a batch, 0.11 with 16 KB; this is the median.
+#: A replica's other files are compared only with the headers of its batches. CPU per byte relative to a leader's
+#: segment, measured in five runs: 0.04 to 0.07 with a few records per batch, 0.11 with batches of 16 KB. The median.
 REPLICA_WEIGHT = 0.06
-#: How long it takes at most to see that the files are no longer awaited.
+#: The longest time until it is noticed that no one waits for the files anymore.
 POLL_S = 0.2
 
 TellProgress = Callable[[str], None]
@@ -48,7 +48,7 @@ _File = rows.SegmentFile | HistoryFilePath | ReplicaDirectory
 
 
 class Abandoned(Exception):
-    """The files are no longer awaited."""
+    """No one waits for the files anymore."""
 
 
 class StagingFailed(OSError):
@@ -101,7 +101,7 @@ def _deal(
     replicas: Sequence[ReplicaDirectory],
     parts: int,
 ) -> list[PartOrder]:
-    """The files, each given to the part that has least so far, the heaviest first; in each part in their order."""
+    """Divides the files: the heaviest first, each to the part with the least weight so far; parts keep the order."""
 
     def weight(file: _File) -> float:
         if isinstance(file, ReplicaDirectory):
@@ -134,7 +134,7 @@ def _deal(
 
 
 class _PartWatch:
-    """How many files all parts together have read; reports it, and ends the work if no one waits."""
+    """Counts and reports the files that all parts have read; ends the work if no one waits for it anymore."""
 
     def __init__(self, total: int, progress: TellProgress, abandoned: Event | None) -> None:
         self.total = total
@@ -159,7 +159,7 @@ class _PartWatch:
 
 
 def _share(orders: Sequence[PartOrder], watch: _PartWatch) -> None:
-    """Have each order written by a process of its own. However this ends, none of them is left."""
+    """Have each order written by its own process. No process is left, however this ends."""
     said: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
     workers: list[subprocess.Popen[str]] = []
     try:

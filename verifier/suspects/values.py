@@ -45,7 +45,7 @@ def _apart(rows: Rows, source: str) -> Flags:
 
 def _missed(rows: Rows) -> Flags:
     """A final reader that came past this value was not handed it."""
-    committed_only = np.where(rows.flags("withheld", null=False), rows.ints("isolated_mask", 0), 0)
+    committed_only = np.where(rows.flags("not_owed", null=False), rows.ints("isolated_mask", 0), 0)
     expected = rows.ints("reader_mask", 0) & ~committed_only
     not_behind = rows.ints("sentinel_offset", MOST) >= rows.ints("first_log")
     found: Flags = ((rows.ints("seen", 0) & expected) != expected) & not_behind

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from verifier.evidence.history import Function
 from verifier.transactions.state_records import TopicPartition
 
 Item = TypeVar("Item")
@@ -22,7 +23,7 @@ Item = TypeVar("Item")
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 #: The functions of rows that say something about transactions, besides ``send`` and ``poll``.
-FUNCTIONS = ("begin", "commit", "abort", "offsets", "isolation", "member")
+FUNCTIONS: tuple[Function, ...] = ("begin", "commit", "abort", "offsets", "isolation", "member")
 #: The columns that are asked for.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",

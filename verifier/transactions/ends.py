@@ -19,16 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import stream_history
+from verifier.evidence.history import Function
+from verifier.evidence.history_parts import history_parts
 from verifier.ranges import Numbers
 from verifier.transactions.client_rows import COMMITTED, ClientTransaction
 from verifier.transactions.logs import LogTransactions
 from verifier.transactions.state_records import TopicPartition
 
 _COLUMNS = ("process", "f", "type", "topic", "partition", "session", "first_offset", "invoke_ns", "complete_ns")
-_SENT = pa.array(["send", "sentinel"])
-_TOLD = pa.array(["end-offset", "isolation"])
+_SENT: tuple[Function, ...] = ("send", "sentinel")
+_TOLD: tuple[Function, ...] = ("end-offset", "isolation")
 _OK = pa.array(["ok"])
 
 
@@ -143,15 +143,15 @@ def ends_of(
     """From all histories of a run; nothing is looked for if no reader asked."""
     if not (told := tuple(told_ends(histories))):
         return EndEvidence()
-    sent = (each for part in _parts(histories) for each in _sent(part))
+    sent = (each for part in history_parts(histories, _SENT, _COLUMNS) for each in _sent(part))
     return EndEvidence(told, Arrivals(sent), Arrivals(_decided(transactions)), StableRegions(logs))
 
 
 def told_ends(histories: Path) -> Iterator[ToldEnd]:
     """The answers, those of one history after the other."""
     committed: set[tuple[str, int]] = set()
-    for part in _parts(histories):
-        for row in part.filter(pc.is_in(part["f"], value_set=_TOLD)).to_pylist():
+    for part in history_parts(histories, _TOLD, _COLUMNS):
+        for row in part.to_pylist():
             session = row["process"], row["session"]
             if row["f"] == "isolation":
                 committed.add(session)
@@ -160,20 +160,9 @@ def told_ends(histories: Path) -> Iterator[ToldEnd]:
                 yield ToldEnd(*session, place, row["first_offset"], row["complete_ns"], session in committed)
 
 
-def _parts(histories: Path) -> Iterator[pa.Table]:
-    """What a damaged history, which is doubted, has before its damage."""
-    for path in sorted(histories.glob("*.arrow")):
-        try:
-            for part in stream_history(path)[1]:
-                yield part.select(list(_COLUMNS))
-        except HistoryError:
-            continue
-
-
 def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
     """Of a row of several values, the first: none of them was due before it, and the others lie above."""
-    rows = part.filter(pc.is_in(part["f"], value_set=_SENT))
-    rows = rows.filter(pc.is_in(rows["type"], value_set=_OK))
+    rows = part.filter(pc.is_in(part["type"], value_set=_OK))
     topics = [str(each) for each in rows["topic"].to_pylist()]
     partitions, offsets, times = (_numbers(rows[name]) for name in ("partition", "first_offset", "invoke_ns"))
     is_known = (offsets >= 0) & (times >= 0)

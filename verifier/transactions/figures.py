@@ -6,16 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import stream_history
+from verifier.evidence.history import Function, stream_history
+from verifier.evidence.history_parts import with_functions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, outcome
 
-_FUNCTIONS = ("begin", "commit", "abort")
+_FUNCTIONS: tuple[Function, ...] = ("begin", "commit", "abort")
 _COLUMNS = ("process", "op", "f", "type")
 
 
@@ -63,10 +61,8 @@ def figures_text(counted: Mapping[str, int]) -> str:
 
 def _rows(directory: RunDirectory, absent: set[str]) -> Iterator[EndRow]:
     """Of all histories; the processes that left one are taken out of ``absent``."""
-    wanted = pa.array(_FUNCTIONS)
     for path in sorted(directory.history_dir.glob("*.arrow")):
         file, parts = stream_history(path)
         absent.discard(file.process)
-        for part in parts:
-            rows = part.select(list(_COLUMNS)).filter(pc.is_in(part["f"], value_set=wanted))
-            yield from map(EndRow, *(rows[name].to_pylist() for name in _COLUMNS))
+        for part in with_functions(parts, _FUNCTIONS, _COLUMNS):
+            yield from map(EndRow, *(part[name].to_pylist() for name in _COLUMNS))

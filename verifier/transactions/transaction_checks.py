@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from verifier.checks.aborted_commit import aborted_commit
 from verifier.checks.bank_total import Bank, bank_total
 from verifier.checks.g0 import write_cycle
@@ -28,8 +25,7 @@ from verifier.checks.undecided_commit import undecided_commit
 from verifier.checks.wrong_end_offset import wrong_end_offset
 from verifier.checks.zombie_write import zombie_write
 from verifier.coordinators.internal_replicas import internal_partitions
-from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import stream_history
+from verifier.evidence.history_parts import history_parts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
@@ -95,15 +91,9 @@ def bank_of(run: RunModel) -> Bank | None:
 
 
 def history_rows(histories: Path) -> Iterator[dict[str, Any]]:
-    """What histories say about transactions and polls. A damaged one, which is doubted, says nothing more."""
-    wanted = pa.array([*FUNCTIONS, "send", "poll"])
-    for path in sorted(histories.glob("*.arrow")):
-        try:
-            for part in stream_history(path)[1]:
-                rows = part.select(list(COLUMNS))
-                yield from rows.filter(pc.is_in(rows["f"], value_set=wanted)).to_pylist()
-        except HistoryError:
-            continue
+    """What histories say about transactions and polls."""
+    for part in history_parts(histories, (*FUNCTIONS, "send", "poll"), COLUMNS):
+        yield from part.to_pylist()
 
 
 def audit(evidence: TransactionEvidence) -> list[Anomalous]:

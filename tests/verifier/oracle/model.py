@@ -81,7 +81,7 @@ class Evidence:
     faults: list[dict[str, Any]]
     homes: dict[int, Path]  # the directory of each replica
     others: list[dict[str, Any]] = field(default_factory=list)  # all rows of the run
-    withheld: set[int] = field(default_factory=set)  # the offsets that readers of committed records are not owed
+    not_owed: set[int] = field(default_factory=set)  # the offsets that readers of committed records are not owed
     clock: tuple[float, float] = (0, 0)  # by how much the wall clock went back and ahead, in ms
 
     @property

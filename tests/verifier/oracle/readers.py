@@ -83,7 +83,7 @@ def poll_skip(evidence: Evidence) -> Iterator[Anomaly]:
     for jump in chain(deliveries(evidence), assigned_further(evidence)):
         passed = there & set(range(jump.expected, jump.row["first_offset"]))
         if evidence.is_isolated(jump.row):
-            passed -= evidence.withheld
+            passed -= evidence.not_owed
         if passed:
             yield _anomaly("poll-skip", evidence, jump, len(passed))
 

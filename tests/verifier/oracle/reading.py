@@ -41,12 +41,12 @@ def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> 
         leaders, faults = read_looks(directory, final.topic), directory.read_faults()
         clock = read_clock(directory, run)
         evidence = Evidence(final, replicas, own, *deletions, run, leaders, faults, homes, rows, clock=clock)
-        evidence.withheld = withheld(evidence)
+        evidence.not_owed = not_owed(evidence)
         found.append(evidence)
     return found
 
 
-def withheld(evidence: Evidence) -> set[int]:
+def not_owed(evidence: Evidence) -> set[int]:
     """The offsets of what was aborted in the leader's log, but for what its client knows to be committed."""
     known = {(row["process"], row["op"]) for row in evidence.others if (row["f"], row["type"]) == ("commit", "ok")}
     ours = {value for value, _, row in evidence.claims(("send",), "ok") if (row["process"], row["op"]) in known}

@@ -48,7 +48,7 @@ def unseen(evidence: Evidence) -> Iterator[Anomaly]:
     for value in evidence.acks():
         if value in copies:
             first = min(offset for offset, _ in copies[value])
-            owed = [each for each in complete if first not in evidence.withheld or each not in isolated]
+            owed = [each for each in complete if first not in evidence.not_owed or each not in isolated]
             if first <= sentinel and any(value not in handed[process] for process in owed):
                 yield Anomaly("unseen", None, evidence.final.partition, *value, first)
 

@@ -1,8 +1,9 @@
-"""What readers of committed records are not handed: values of aborted transactions, in the terms of the tables.
+"""Values that readers of committed records are not owed, because their transaction was aborted: columns of the tables.
 
-Owns the flags by which ``poll-skip``, ``int-poll-skip`` and ``unseen`` know them. A value is *withheld* where the final
-leader's log has its producer's ABORT marker behind it, unless its client knows that it committed: then the marker is
-what is wrong, and readers were owed the value. A run without transactions gets constants, and no query more.
+Owns the flags by which ``poll-skip``, ``int-poll-skip`` and ``unseen`` recognize such values. A value is *not owed* if
+the final leader's log has its producer's ABORT marker after it, unless the producer's client knows that it committed:
+then the marker is wrong, and readers were owed the value. Without transactions, the flags are constants and cost no
+query.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from verifier.transactions.model import AbortedRange
 
-#: In the column ``fate`` of claims: the log says so, and the client does. Else null.
+#: Values of the column ``fate`` of claims: aborted according to the log, committed according to the client; else null.
 ABORTED, COMMITTED = 1, 2
 
 _RANGE = ["place", "producer_id", "first_offset", "marker_offset"]
@@ -24,8 +25,8 @@ _SESSION = ["run", "process", "session"]
 _TRANSACTION = ["run", "process", "op"]
 
 
-def withheld() -> Column:
-    """Of all claims on one value or offset together, by their ``fate``."""
+def not_owed() -> Column:
+    """Whether a value or an offset is not owed, by the ``fate`` of all claims on it."""
     return F.coalesce(F.max(F.col("fate") == ABORTED), F.lit(False)) & ~F.coalesce(
         F.max(F.col("fate") == COMMITTED), F.lit(False)
     )
