@@ -113,7 +113,7 @@ def up(
         for warning in warnings:
             _note(f"warning: {warning}")
         fault = 0 if breakable else -1
-        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True, fault=fault)
+        ports = FixedPorts(port, metrics_port, behind_links=proxy, fault=fault)
         return _serve(settings, data, ports, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
         # to Typer it would be an end without a line

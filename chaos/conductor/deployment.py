@@ -1,8 +1,8 @@
 """The cluster of a run, with a proxy before every link. Owns starting, restarting and stopping it.
 
-Order matters and no port is guessed: proxies are created first, on port 0, and lead nowhere; brokers bind port 0,
-say which ports they got, and only then are the proxies' upstreams set (again after each restart). Does not own what
-is broken, nor what is read from the cluster (``chaos.conductor.observer``).
+Order matters and no port is guessed: proxies are created first, on port 0, and lead nowhere; brokers bind ports that
+are held for them (``chaos.conductor.held_ports``), say so, and only then are the proxies' upstreams set. Does not own
+what is broken, nor what is read from the cluster (``chaos.conductor.observer``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chaos.conductor.fixed_ports import FREE_PORTS, HOST, FixedPorts
+from chaos.conductor.held_ports import HeldPorts
 from chaos.conductor.observer import Observer
 from chaos.conductor.starting import START_TIMEOUT_S, StartFailure, message, start_proxy
 from chaos.experiment.choices import LOAD_GROUPS
@@ -54,6 +55,7 @@ class Deployment:
         self._supervisor = supervisor
         self._observer = observer
         self._ports, self.has_fault_ports = ports, ports.fault >= 0
+        self._held = HeldPorts()
         self._brokers: dict[int, Child] = {}
         self.broker_ids = tuple(range(1, settings.asked.brokers + 1))
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
@@ -166,6 +168,7 @@ class Deployment:
             if child.is_running() and not await self.stop_broker(broker_id, timeout_s):
                 await asyncio.to_thread(child.kill)
                 killed.append(broker_id)
+        self._held.close()
         return killed
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
@@ -262,9 +265,11 @@ class Deployment:
     def properties(self, broker_id: int) -> dict[str, str]:
         """The broker's own configuration: the profile's, the user's, and where it listens and whom it reaches."""
         names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
-        # Load and peers come through proxies, so their ports may be any; the control listener is for people too.
-        former = self.topology.listeners.get(broker_id, {})
-        ports = {"CONTROL": self._ports.control(broker_id, former.get("CONTROL"))}
+        ports = {name: self._held.port(broker_id, name) for name in names}
+        # load and peers come through proxies, so their ports may be any; the control listener is for people too
+        ports["CONTROL"] = self._ports.control(broker_id) or ports["CONTROL"]
+        metrics = self._ports.metrics_of(broker_id) or self._held.port(broker_id, "METRICS")
+        fault = self._ports.fault or self._held.port(broker_id, "FAULT")
         return {
             "min.insync.replicas": str(self._settings.min_insync_replicas),
             "default.replication.factor": str(self._settings.asked.replication_factor),
@@ -273,13 +278,13 @@ class Deployment:
             "transaction.state.log.min.isr": str(self._settings.min_insync_replicas),
             **self._settings.broker_config.as_text(),
             "broker.id": str(broker_id),
-            "listeners": ",".join(f"{name}://{HOST}:{ports.get(name, 0)}" for name in names),
+            "listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in names),
             "advertised.listeners": self.topology.advertised_listeners(broker_id, LOAD_GROUPS),
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "inter.broker.listener.name": "PEERS",
             "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
-            "gapless.metrics.port": str(self._ports.metrics_of(broker_id, former.get("METRICS"))),
-            "gapless.fault.port": str(self._ports.fault),
+            "gapless.metrics.port": str(metrics),
+            "gapless.fault.port": str(fault),
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
             # not log.dirs, which is a list: a comma in the path would part it
             "log.dirs": "",

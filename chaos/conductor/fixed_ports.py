@@ -14,27 +14,22 @@ class FixedPorts:
     """The first broker's port for clients and for metrics, 0 for free ones; the other brokers' ports follow.
 
     With ``behind_links`` clients come in through the links ``producers-b1`` ..., which faults can cut; the ports are
-    then those of the links. With ``are_kept`` a restarted broker listens where it did before, so that a client's
-    bootstrap list stays true; without it, a port taken in the meantime stops no restart.
+    then those of the links.
     """
 
     clients: int = 0
     metrics: int = 0
     behind_links: bool = False
-    are_kept: bool = False
     #: Of the port by which faults break a broker's disk and clock: 0 for a free one, -1 for none.
     fault: int = -1
 
-    def control(self, broker_id: int, former: str | None = None) -> int:
-        """The port of a broker's control listener, whose ``former`` address was this."""
-        return self._kept(former) or (0 if self.behind_links else _following(self.clients, broker_id))
+    def control(self, broker_id: int) -> int:
+        """The port of a broker's control listener; 0 for a free one, like those below."""
+        return 0 if self.behind_links else _following(self.clients, broker_id)
 
-    def metrics_of(self, broker_id: int, former: str | None = None) -> int:
-        """The port of a broker's metrics, whose ``former`` address was this."""
-        return self._kept(former) or _following(self.metrics, broker_id)
-
-    def _kept(self, former: str | None) -> int:
-        return int(former.rpartition(":")[2]) if former and self.are_kept else 0
+    def metrics_of(self, broker_id: int) -> int:
+        """The port of a broker's metrics."""
+        return _following(self.metrics, broker_id)
 
     def listen(self, link: str) -> str:
         """Where a link's proxy is to listen, ``host:port``."""

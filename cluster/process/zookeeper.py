@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from cluster.process.handle import Child
+from cluster.process.held_port import HOST, hold_port, port_of
 from cluster.process.java import JavaHome
 from cluster.process.processes import until
 from cluster.process.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
 #: So that a session of 2 s is possible: ZooKeeper rounds it to ticks and allows no less than two of them.
 TICK_MS = 200
 _LONGEST_SESSION_MS = 60_000
@@ -75,13 +75,13 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
     """Start a standalone server on loopback with its data, configuration and log in ``directory``.
 
     ZooKeeper reads port 0 as "no port", so a free one is found by binding it; the server takes it over (see
-    ``_reserve``), and should another process have it in the end, another is tried. Returns when the server serves.
+    ``hold_port``), and should another process have it in the end, another is tried. Returns when the server serves.
     Raises ZooKeeperFailure.
     """
     os.makedirs(os.path.join(directory, "tmp"), exist_ok=True)
     for _attempt in range(_ATTEMPTS):
-        with _reserve() as reserved:
-            port = int(reserved.getsockname()[1])
+        with hold_port() as reserved:
+            port = port_of(reserved)
             _write_configuration(directory, port, tick_ms)
             child = _launch(supervisor, directory, java, port)
         if child is not None:
@@ -101,7 +101,7 @@ def restart_zookeeper(
 
     def launched() -> bool:
         nonlocal child
-        with suppress(OSError), _reserve(handle.port):
+        with suppress(OSError), hold_port(handle.port):
             child = _launch(supervisor, directory, java, handle.port)
         return child is not None
 
@@ -129,22 +129,6 @@ def _launch(supervisor: Supervisor, directory: str, java: JavaHome, port: int) -
 
 def _log_path(directory: str) -> str:
     return os.path.join(directory, "zookeeper.log")
-
-
-def _reserve(port: int = 0) -> socket.socket:
-    """A socket that holds a free port, or this one, without listening on it. Raises ``OSError`` if it is taken.
-
-    The kernel never hands out a bound port as a free one, and lets a second socket bind it by number if both have
-    SO_REUSEADDR and neither listens yet, as ZooKeeper's does. So no other process can slip in between.
-    """
-    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        holder.bind((HOST, port))
-    except OSError:
-        holder.close()
-        raise
-    return holder
 
 
 def _write_configuration(directory: str, port: int, tick_ms: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -9,7 +10,6 @@ import shlex
 import socket
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -52,29 +52,32 @@ STATE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("ports", "control", "metrics"),
-    [
-        (FixedPorts(are_kept=True), "4711", "4712"),
-        (FixedPorts(9092, 9192, are_kept=True), "4711", "4712"),
-        (FREE_PORTS, "0", "0"),
-    ],
+    ("ports", "free"),
+    [(FREE_PORTS, 5), (FixedPorts(fault=0), 6), (FixedPorts(9092, 9192), 3)],
+    ids=["free", "fault", "fixed"],
 )
-def test_a_restarted_broker_has_its_former_ports(ports: FixedPorts, control: str, metrics: str, tmp_path: Path) -> None:
-    """In a cluster by hand: the addresses that a client was given stay true. In a run its links do that."""
+def test_a_broker_has_its_own_ports_also_while_it_is_dead(ports: FixedPorts, free: int, tmp_path: Path) -> None:
+    """A dead broker's links lead to where it was: another cluster's broker there would acknowledge this run's writes.
+
+    Its own process binds them by number, first and again; no one else is given them, and connections are refused.
+    """
     settings, _ = resolve(Asked(seed=1, brokers=1, replication_factor=1, faults="none"))
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(tmp_path), lambda _: None) as supervisor:
         deployment = Deployment(settings, RunDirectory(tmp_path), supervisor, observer, ports)
-        links = dict.fromkeys(deployment.link_names, "127.0.0.1:1")
-        before = Topology((1,), links)
-        deployment.topology = before
-        first = deployment.properties(1)
-        assert f"CONTROL://127.0.0.1:{ports.control(1)}" in first["listeners"].split(",")
-        bound = {"CONTROL": "127.0.0.1:4711", "METRICS": "127.0.0.1:4712"}
-        deployment.topology = replace(before, listeners={1: bound})
-        again = deployment.properties(1)
-    assert f"CONTROL://127.0.0.1:{control}" in again["listeners"].split(",")
-    assert again["gapless.metrics.port"] == metrics
+        deployment.topology = Topology((1,), dict.fromkeys(deployment.link_names, "127.0.0.1:1"))
+        first, again = deployment.properties(1), deployment.properties(1)
+        assert again == first
+        named = dict(each.split("://127.0.0.1:") for each in first["listeners"].split(","))
+        named |= {each: first[f"gapless.{each}.port"] for each in ("metrics", "fault")}
+        held = [int(port) for port in named.values() if port not in ("-1", "9092", "9192")]
+        assert len(set(held)) == len(held) == free
+        for port in held:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+            with socket.create_server(("127.0.0.1", port)):  # what a broker does
+                pass
+        assert asyncio.run(deployment.stop()) == []
 
 
 def test_ports_follow_each_other() -> None:

@@ -79,7 +79,7 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) ->
 def test_a_taken_port_is_given_up_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If somebody else has the port after all, another is tried."""
     require("java")
-    reserve = zookeeper._reserve
+    reserve = zookeeper.hold_port
     takers: list[socket.socket] = []
 
     def stolen() -> socket.socket:
@@ -88,7 +88,7 @@ def test_a_taken_port_is_given_up_for_another(tmp_path: Path, monkeypatch: pytes
             takers.append(socket.create_server(("127.0.0.1", holder.getsockname()[1]), reuse_port=False))
         return holder
 
-    monkeypatch.setattr(zookeeper, "_reserve", stolen)
+    monkeypatch.setattr(zookeeper, "hold_port", stolen)
     with Supervisor(str(tmp_path)) as supervisor:
         handle = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java())
         assert handle.port != takers[0].getsockname()[1]
