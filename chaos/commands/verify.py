@@ -19,6 +19,7 @@ from chaos.commands.verdict_details import examples
 from chaos.commands.verdict_lines import say, say_lines
 from chaos.commands.verifier_process import judge, judge_all
 from chaos.exits import VERDICTS, BadRequest, Exit
+from chaos.sweeps.belonging import is_verdict_on
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from verifier.evidence.outputs import InTheWay
@@ -155,8 +156,10 @@ def report(
     """Where the report is."""
     path = path or latest_run()
     directory = run_directory(path)
+    # a verdict on other evidence than what is there is none, as in the list of runs
+    is_there = directory.report_html.exists() and is_verdict_on(directory)
     try:
-        recorded = read_json(directory.verdict_json) if directory.report_html.exists() else {}
+        recorded = read_json(directory.verdict_json) if is_there else {}
     except (OSError, ValueError):
         recorded = {}
     verdict = recorded.get("verdict")

@@ -24,6 +24,6 @@ class HeldPorts:
         return port_of(holder)
 
     def close(self) -> None:
-        """Let go of all; to be called when no broker runs any more."""
+        """Let go of all; to be called when no broker runs"""
         while self._holders:
             self._holders.popitem()[1].close()

@@ -7,7 +7,7 @@ three (3 in 300), because half of the doubt is left to each side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import comb, exp, log, log1p
+from math import exp, lgamma, log, log1p
 
 CONFIDENCE = 0.95
 #: Halvings of the interval: more than a float can tell apart.
@@ -34,7 +34,8 @@ def _at_most(count: int, of: int, share: float) -> float:
     if not 0 < share < 1:
         return 1.0 if share <= 0 or count >= of else 0.0
     happens, not_so = log(share), log1p(-share)
-    return sum(exp(log(comb(of, each)) + each * happens + (of - each) * not_so) for each in range(count + 1))
+    ways = (lgamma(of + 1) - lgamma(each + 1) - lgamma(of - each + 1) for each in range(count + 1))
+    return sum(exp(each_ways + each * happens + (of - each) * not_so) for each, each_ways in enumerate(ways))
 
 
 def _crossing(holds: Callable[[float], bool]) -> float:

@@ -225,6 +225,9 @@ def test_a_report_that_cannot_be_made_again(tmp_path: Path, capsys: pytest.Captu
     assert run.verdict_json.read_bytes() == before
     run.report_html.touch()
     assert run_command(["report", str(run.path)]) == 0
+    other = {**json.loads(before), "stats": {"seal": "of other evidence"}}
+    run.verdict_json.write_text(json.dumps(other))
+    assert run_command(["report", str(run.path)]) == 254, "a verdict on other evidence is none"
 
 
 def test_options_of_histories_need_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
