@@ -22,7 +22,7 @@ from tests.hostile.mutations import good, hostile, is_order
 from tests.hostile.target import target
 
 #: Frames of the gate, and good requests that their memory is compared with: it is the same after ten times as many.
-FRAMES, GOOD = 20_000, 2000
+FRAMES, GOOD = 10_000, 1000
 MB = 1_000_000
 
 

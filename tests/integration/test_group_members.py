@@ -107,6 +107,7 @@ def values(rows: list[Row], partition: int) -> Iterator[tuple[int, tuple[int, in
                 yield row["first_offset"] + step, (row["stream"], row["first_sequence"] + step)
 
 
+@pytest.mark.full
 def test_a_group_misses_nothing(shared_cluster: UpCluster, admin: Admin, tmp_path: Path) -> None:
     """Of both clients, dynamic and static: every session has its rows, and no check of groups finds anything."""
     rows, topic = loaded(shared_cluster, admin, tmp_path, "offset-commit")

@@ -38,6 +38,7 @@ def _verdict(place: Place) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 def test_two_interrupts_while_a_broker_is_paused(tmp_path: Path) -> None:
     """The first heals and stops; the second, in the verification, skips it: unknown, exit 2, nothing left."""
     require("java")

@@ -112,6 +112,7 @@ def test_what_stands_before_a_batch_of_both_in_words() -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_a_whole_run_that_never_settled_is_invalid(tmp_path: Path) -> None:
