@@ -21,9 +21,9 @@ from verifier.checks.common import anomalies
 from verifier.claims import LONGEST_SPAN, unfold
 from verifier.tables import Tables
 
-#: All but the codec and the type of the timestamp: nothing in a run is compacted.
+#: The attributes that no producer sets: all except the codec and the type of the timestamp.
 UNASKED = ~0x0F
-#: What a transaction's batches and its markers have besides.
+#: The attributes of transactional batches, and of their markers.
 OF_TRANSACTIONS = (0x10, 0x30)
 
 

@@ -20,5 +20,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per poll or assignment; ``size`` counts what it passed over."""
+    """One anomaly per poll or assignment; ``size`` is how many offsets with a value it skipped."""
     return skipped(tables.jumps, tables.positions, inside=False)

@@ -20,8 +20,8 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per value; ``offset`` is its place in the log."""
-    # who is handed only what is committed is not owed what was aborted
+    """One anomaly per value; ``offset`` is its offset in the log."""
+    # readers of committed records need not receive aborted values
     committed_only = F.when(F.col("not_owed"), F.col("isolated_mask")).otherwise(F.lit(0).cast("bigint"))
     expected = F.col("reader_mask").bitwiseAND(F.bitwise_not(committed_only))
     missed = (F.col("seen").bitwiseAND(expected)) != expected

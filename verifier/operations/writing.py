@@ -1,4 +1,4 @@
-"""Writes operations as EDN or as JSON lines. Owns the syntax of the output; ``verifier.operations.reading`` reads it."""
+"""Writes operations as EDN or as JSON lines, for ``verifier.operations.reading``. Owns the syntax of the output."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class _Bin:
 
 
 def _bins(series: Sequence[SeriesPoint], start_ns: int, width_s: float) -> dict[int, _Bin]:
-    """The sums over all processes for each bin. Only producers have latencies: p50 is a weighted mean, p99 the worst."""
+    """The bins, summed over all processes. Only producers have latencies: p50 is a weighted mean, p99 the worst."""
     last = max(int(seconds_of_ns(point.time_ns - 1 - start_ns) / width_s) for point in series)
     bins = {number: _Bin() for number in range(last + 1)}
     for point in series:

@@ -27,7 +27,7 @@ LONGEST_TEXT = 20_000
 def self_contained(
     folder: Path, template: str, more_style: str | None = None, longest: int = LONGEST_TEXT, **values: Any
 ) -> str:
-    """The page that ``template`` in ``folder`` makes of ``values``. The template also receives ``style`` and ``policy``.
+    """Fills ``template`` in ``folder`` with ``values``, and with ``style`` and ``policy``. Returns the page.
 
     ``more_style`` is a style sheet in the same folder. The filter ``cut`` shortens a text to ``longest`` characters.
     """

@@ -1,4 +1,4 @@
-"""``junit.xml`` of a run, for CI. Owns its names and properties; does not own its form (``verifier.telling.suites``)."""
+"""``junit.xml`` of a run, for CI. Owns its names and properties, but not its form (``verifier.telling.suites``)."""
 
 from __future__ import annotations
 
