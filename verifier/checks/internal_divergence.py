@@ -37,7 +37,7 @@ def internal_divergence(partitions: Iterable[InternalPartition]) -> Iterator[Ano
             for offset in _different(judged, other, limit):
                 yield Anomalous(NAME, DIFFERENT, *partition.place, offset, detail)
             for cause, has, lacks in ((MISSING, judged, other), (EXTRA, other, judged)):
-                for offset in _lacking(partition, has, lacks, limit):
+                for offset in _missing_offsets(partition, has, lacks, limit):
                     yield Anomalous(NAME, cause, *partition.place, offset, detail)
 
 
@@ -45,7 +45,7 @@ def _different(judged: ReplicaLog, other: ReplicaLog, limit: int) -> list[int]:
     """Base offsets of batches that differ, and offsets of records that differ in compacted batches."""
     known = {batch.base_offset: batch for batch in judged.batches}
     pairs = [(known[batch.base_offset], batch) for batch in other.batches if batch.base_offset in known]
-    found = {batch.base_offset for mine, batch in pairs if _is_another(mine, batch, limit)}
+    found = {batch.base_offset for mine, batch in pairs if _differ(mine, batch, limit)}
     rewritten = [
         (batch.base_offset, batch.last_offset)
         for mine, batch in pairs
@@ -60,7 +60,7 @@ def _different(judged: ReplicaLog, other: ReplicaLog, limit: int) -> list[int]:
     return sorted(found)
 
 
-def _is_another(mine: ReplicaBatch, theirs: ReplicaBatch, limit: int) -> bool:
+def _differ(mine: ReplicaBatch, theirs: ReplicaBatch, limit: int) -> bool:
     """Whether two batches with the same base offset differ in a way that is not legal."""
     if not mine.is_sound:
         return False
@@ -78,7 +78,7 @@ def _content(record: ReplicaRecord) -> tuple[bytes | None, bytes | None]:
     return record.key, record.value
 
 
-def _lacking(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, limit: int) -> Iterator[int]:
+def _missing_offsets(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, limit: int) -> Iterator[int]:
     """Offsets below the limit that one replica has and the other must have but lacks."""
     if partition.has_all:
         there = {batch.base_offset for batch in lacks.batches}

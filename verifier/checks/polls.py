@@ -100,8 +100,8 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
     """``ahead`` with the column ``passed``: how many offsets from ``expected`` to below ``first_offset`` were skipped.
 
     Only offsets with a value count. For ``read_committed`` readers, values that are not owed to them do not count
-    (``verifier.not_owed``). The number is the difference of two running sums over the partition. So many jumps over
-    many values cost one sort, not a comparison of each jump with each value.
+    (``verifier.not_owed``). The number is the difference of two running sums over the partition. This costs one sort,
+    and not a comparison of each jump with each value.
     """
     columns = ahead.columns
     ends = [

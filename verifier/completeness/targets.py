@@ -31,7 +31,7 @@ def misnamed(closing: Closing) -> Iterator[str]:
             continue
         named = f"injection {each.number} ({each.fault}) is recorded on {each.target!r:.100}"
         if "error" not in each.probe:
-            if _hit(each, each.target) != _hit(each, _probed(each.probe)):
+            if _hit_brokers(each, each.target) != _hit_brokers(each, _probed(each.probe)):
                 yield f"{named}, and its probe looked at {_probed(each.probe) or 'no broker and no link'}"
             direction = each.probe.get("direction")
             if direction is not None and _DIRECTION.findall(each.target) != [direction]:
@@ -40,7 +40,7 @@ def misnamed(closing: Closing) -> Iterator[str]:
             yield f"{named}, and by leaders.jsonl another broker led there"
 
 
-def _hit(each: Injected, target: str) -> Hit:
+def _hit_brokers(each: Injected, target: str) -> Hit:
     """The brokers that the fault hits if its target is ``target``."""
     span = spans([replace(each, target=target)])[0]
     return span.brokers, span.others
@@ -60,7 +60,7 @@ def _led(each: Injected, looks: Mapping[tuple[str, int], Sequence[Sighting]]) ->
     named = _LEADER.search(each.target)
     if named is None or not looks:
         return True
-    brokers, _ = _hit(each, each.target)
+    brokers, _ = _hit_brokers(each, each.target)
     seen = looks.get((named["topic"], int(named["partition"])), ())
     ends_ns = [*(sighting.time_ns for sighting in seen[1:]), 2**62]
     led = {

@@ -81,7 +81,7 @@ def group_partitions(
             commits[group, (row["topic"], row["partition"])].append(found)
     return {
         place: GroupPartition(
-            tuple(released.noted(each, place[1]) for each in resumed.get(place, ())),
+            tuple(released.with_release(each, place[1]) for each in resumed.get(place, ())),
             tuple(commits.get(place, ())),
             tuple(delivered.get(place, ())),
             logs.get(place[1]),
@@ -123,7 +123,7 @@ class _Released:
         whose = row["process"], who.member_id
         self._left[whose] = min(row["invoke_ns"], self._left.get(whose, NEVER_NS))
 
-    def noted(self, resumed: ResumedMember, place: TopicPartition) -> ResumedMember:
+    def with_release(self, resumed: ResumedMember, place: TopicPartition) -> ResumedMember:
         """``resumed`` with the time at which the member lost this partition."""
         revoked_ns = self._revoked.get((resumed.process, resumed.session, place), NEVER_NS)
         left_ns = self._left.get((resumed.process, resumed.member_id), NEVER_NS)

@@ -150,7 +150,7 @@ class HistoryBuilder:
         kind = TYPES.get(type_) if isinstance(type_, str) else None
         f = _FUNCTION_CODES.get(function) if isinstance(function, str) else None
         if process is None or kind is None or f is None:
-            raise ValueError(_unlike(operation))
+            raise ValueError(_problem_with(operation))
         index, time, value = operation.get("index"), operation.get("time"), operation.get("value")
         line, error = self._count, operation.get("error")
         self._lines.rows.append(
@@ -271,7 +271,7 @@ def _offset(value: Any) -> int:
     return value
 
 
-def _unlike(operation: Mapping[Any, Any]) -> str:
+def _problem_with(operation: Mapping[Any, Any]) -> str:
     for field_name, known in (("process", None), ("type", TYPE_NAMES), ("f", FUNCTIONS)):
         value = operation.get(field_name)
         if value is None:

@@ -89,9 +89,9 @@ def pair(history: OperationHistory) -> Operations:
     same_f = np.ones(len(order), dtype=np.bool_)
     same_f[1:] = history.f[order][1:] == history.f[order][:-1]
     problems = [*history.problems, *_index_problems(history)]
-    problems += _told(history, order[~is_invoke & ~after_invoke], _without_invocation)
-    problems += _told(history, order[is_invoke & after_invoke], _still_open)
-    problems += _told(history, order[completes & ~same_f], _other_function)
+    problems += _problems(history, order[~is_invoke & ~after_invoke], _without_invocation)
+    problems += _problems(history, order[is_invoke & after_invoke], _still_open)
+    problems += _problems(history, order[completes & ~same_f], _other_function)
     end_of = np.full(len(history), NEVER, dtype=np.int64)
     completed = np.flatnonzero(completes)
     end_of[order[completed - 1]] = order[completed]
@@ -173,10 +173,10 @@ def _chosen_sends(
     in_completion = np.isin(told, told[completed])
     in_invocation = np.isin(told, told[invoked])
     silent = invoked & ~in_completion
-    problems = _told(history, np.unique(history.sends["line"][completed & ~in_invocation]), _sent_unasked)
+    problems = _problems(history, np.unique(history.sends["line"][completed & ~in_invocation]), _send_not_invoked)
     ok = np.zeros(len(by), dtype=np.bool_)
     ok[silent] = kinds[by[silent]] == OK
-    problems += _told(history, np.unique(history.sends["line"][ok]), _sent_untold)
+    problems += _problems(history, np.unique(history.sends["line"][ok]), _send_omitted)
     return np.flatnonzero(completed | silent), problems
 
 
@@ -198,10 +198,10 @@ def _sent_twice(operations: Operations) -> list[str]:
 def _index_problems(history: OperationHistory) -> list[str]:
     known = np.flatnonzero(history.index >= 0)
     indices = history.index[known]
-    return _told(history, known[1:][indices[1:] <= indices[:-1]], lambda h, row: f"index {h.index[row]} goes back")
+    return _problems(history, known[1:][indices[1:] <= indices[:-1]], lambda h, row: f"index {h.index[row]} goes back")
 
 
-def _told(history: OperationHistory, rows: IntArray, words: object) -> list[str]:
+def _problems(history: OperationHistory, rows: IntArray, words: object) -> list[str]:
     told = [f"line {history.line_number[row]}: {words(history, row)}" for row in rows[:MOST_TOLD].tolist()]  # type: ignore[operator]
     return [*told, *_and_more(len(rows))]
 
@@ -227,9 +227,9 @@ def _other_function(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes {FUNCTIONS[history.f[row]]}, which is not what it invoked"
 
 
-def _sent_unasked(history: OperationHistory, row: int) -> str:
+def _send_not_invoked(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes a send that it did not invoke"
 
 
-def _sent_untold(history: OperationHistory, row: int) -> str:
+def _send_omitted(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes with ok but does not mention a send that it invoked"

@@ -56,7 +56,7 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
     try:
         with (
             safe_path(),
-            ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_leave_interrupts) as pool,
+            ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_ignore_interrupts) as pool,
         ):
             others = [pool.submit(read, path, *cut) for cut in cuts[1:]]
             return together([read(path, *cuts[0]), *(other.result() for other in others)])
@@ -76,7 +76,7 @@ def _cuts(path: Path, size_bytes: int, parts: int) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in pairwise(begins) if begin < end]
 
 
-def _leave_interrupts() -> None:
+def _ignore_interrupts() -> None:
     """Ignores SIGINT: the process that waits for this one handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -76,7 +76,7 @@ def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
             "operation": pa.array(index(found.operation), pa.int64()),
             "earlier_operation": pa.array(index(found.earlier), pa.int64()),
             "delta": pa.array(found.delta if _is_measured(found.check) else [None] * len(found), pa.int64()),
-            "cycle": pa.array(_circles(operations, found), pa.string()),
+            "cycle": pa.array(_cycles(operations, found), pa.string()),
         }
     )
 
@@ -86,7 +86,7 @@ def _is_measured(check: str) -> bool:
     return check.endswith(("-skip", "-poll", "-send")) or check in ("lost-write", "duplicate", "inconsistent-offsets")
 
 
-def _circles(operations: Operations, found: Findings) -> list[str | None]:
+def _cycles(operations: Operations, found: Findings) -> list[str | None]:
     if not found.cycles:
         return [None] * len(found)
     return [

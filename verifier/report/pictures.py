@@ -87,31 +87,31 @@ def _name(span: StoredSpan, sequence: int) -> str:
 
 
 #: Offset -> the cell there, of one column. Its values are (name, problem) until ``_row`` replaces problems by colors.
-_Says = dict[int, OffsetCell]
+_Cells = dict[int, OffsetCell]
 
 
-def _columns(place: SpotView) -> tuple[list[Column], list[_Says]]:
+def _columns(place: SpotView) -> tuple[list[Column], list[_Cells]]:
     """The columns of a picture, and for each column its cells."""
     columns: list[Column] = []
-    says: list[_Says] = []
+    says: list[_Cells] = []
     acked = [each for each in place.told if each.how == "acknowledged" and each.offset is not None]
     columns.append(Column("acknowledged", "to producers", "told"))
-    says.append(_told_says(acked, place.spot))
+    says.append(_told_cells(acked, place.spot))
     for stored in place.stored:
         columns.append(Column(f"broker {stored.broker}", "leader" if stored.leader else "replica",
                               "leader" if stored.leader else "replica"))  # fmt: skip
-        says.append(_stored_says(stored, place.spot))
+        says.append(_stored_cells(stored, place.spot))
     readers: dict[tuple[bool, str], list[ToldSpan]] = defaultdict(list)
     for each in place.told:
         if each.how == "read" and each.offset is not None:
             readers[each.final, each.process].append(each)
     for (final, process), told in sorted(readers.items())[:MOST_READERS]:
         columns.append(Column(process, "read at the end" if final else "read live", "reader"))
-        says.append(_told_says(told, place.spot))
+        says.append(_told_cells(told, place.spot))
     return columns, says
 
 
-def _told_says(told: Sequence[ToldSpan], spot: Spot) -> _Says:
+def _told_cells(told: Sequence[ToldSpan], spot: Spot) -> _Cells:
     found: dict[int, dict[str, list[str]]] = defaultdict(dict)
     for each in told:
         for step in range(min(each.values, 10_000)):
@@ -132,8 +132,8 @@ def _told_says(told: Sequence[ToldSpan], spot: Spot) -> _Says:
     }  # fmt: skip
 
 
-def _stored_says(stored: Stored, spot: Spot) -> _Says:
-    found: _Says = {}
+def _stored_cells(stored: Stored, spot: Spot) -> _Cells:
+    found: _Cells = {}
     for batch in stored.batches:
         fields = batch.fields
         names: dict[int, tuple[str, str]] = {}
@@ -171,7 +171,7 @@ def _offsets(spot: Spot) -> Iterator[int | None]:
         yield from range(low, high + 1)
 
 
-def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offsets: Sequence[int]) -> dict[str, str]:
+def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Cells], offsets: Sequence[int]) -> dict[str, str]:
     """A color for each value that columns disagree about, that occurs at two offsets, or that is the anomaly's own."""
     where: dict[str, set[int]] = defaultdict(set)
     special: dict[str, None] = {}
@@ -192,7 +192,7 @@ def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offset
     return {name: f"c{index % COLORS}" for index, name in enumerate(seen)}
 
 
-def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str, str]) -> OffsetRow:
+def _row(at: int | None, spot: Spot, says: Sequence[_Cells], colors: Mapping[str, str]) -> OffsetRow:
     if at is None:
         return OffsetRow(None, place=False, cells=())
     cells = []

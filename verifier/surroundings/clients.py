@@ -80,7 +80,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
                 rows = _ClientRows(batch)
                 rows.count(counts)
                 for name, mask in rows.partitions():
-                    _listen_at(rows, mask, name, by_name[name], asked[name], acks, told)
+                    _take_rows(rows, mask, name, by_name[name], asked[name], acks, told)
         except (OSError, pa.ArrowException, HistoryError, KeyError) as error:
             notes.append(f"{path.name} was read up to where it is damaged: {str(error).splitlines()[0][:200]}")
     return Heard(
@@ -164,7 +164,7 @@ def _numbers(column: pa.Array[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def _listen_at(
+def _take_rows(
     rows: _ClientRows,
     mask: NDArray[np.bool_],
     name: Name,
@@ -182,7 +182,7 @@ def _listen_at(
         _time(rows.number, acked, each)
     for spot in spots:
         kept = told[spot.key]
-        for row in np.flatnonzero(mask & _concerns(rows.number, spot)).tolist()[: MOST_TOLD - len(kept)]:
+        for row in np.flatnonzero(mask & _rows_about(rows.number, spot)).tolist()[: MOST_TOLD - len(kept)]:
             kept.append(_told(rows.batch.slice(row, 1).to_pylist()[0], name, bool(rows.acked[row])))
 
 
@@ -199,7 +199,7 @@ def _time(number: Mapping[str, NDArray[np.int64]], acked: NDArray[np.bool_], wan
         here[(here < 0) | (here > at)] = at
 
 
-def _concerns(number: Mapping[str, NDArray[np.int64]], spot: Spot) -> NDArray[np.bool_]:
+def _rows_about(number: Mapping[str, NDArray[np.int64]], spot: Spot) -> NDArray[np.bool_]:
     """A mask of the rows about an offset in the spot's windows, or about the spot's own value at any offset."""
     known = number["first_offset"] >= 0
     concerned = np.zeros(known.size, dtype=np.bool_)

@@ -52,8 +52,7 @@ def _tolerant(path: Path) -> list[dict[str, Any]]:
 
 
 def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[LeaderChange]:
-    """The changes of leadership among these entries. ``time`` is the key of their time; malformed entries are skipped.
-    """
+    """The changes of leadership among these entries. ``time`` is the key of their time. Skips malformed entries."""
     found = []
     for entry in entries:
         if entry.get("event", "partition-changed") != "partition-changed":

@@ -1,5 +1,4 @@
-"""Links from the report to the files of its run that exist, relative to the page. Owns the choice and the link texts.
-"""
+"""Links from the report to the existing files of its run, relative to the page. Owns the choice and the link texts."""
 
 from __future__ import annotations
 

@@ -168,8 +168,7 @@ def told_ends(histories: Path) -> Iterator[ToldEnd]:
 
 
 def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
-    """The first value of each acknowledged row, by partition. The others are at higher offsets and were due no earlier.
-    """
+    """The first value of each acknowledged row, by partition. Other values have higher offsets and later times."""
     rows = part.filter(pc.is_in(part["type"], value_set=_OK))
     topics = [str(each) for each in rows["topic"].to_pylist()]
     partitions, offsets, times = (_numbers(rows[name]) for name in ("partition", "first_offset", "invoke_ns"))
