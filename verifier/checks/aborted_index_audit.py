@@ -5,8 +5,8 @@ an ABORT in the segment that ended a transaction and has no entry; an entry whos
 (the marker's) or last stable offset is not what the batches say; an entry for a marker that the segment does not have;
 an entry that does not come after the one before it. The last stable offset is where the first transaction begins that
 is still open when the marker is written, or the offset after the marker (Kafka: ``TransactionIndex``, ``AbortedTxn``).
-A reader of committed records skips what this index names: a missing entry hands it aborted records, and a wrong one
-hides committed records.
+A reader of committed records skips the records that this index names. If an entry is missing, it receives aborted
+records, and a wrong entry hides committed records.
 
 Legal: no file if nothing was aborted; first and last stable offsets below the start of a log whose first records were
 deleted, since the batches that would confirm them are gone; after a kill, anything in the index of the last segment,

@@ -17,7 +17,7 @@ ALWAYS = (1 << 63) - 1
 
 
 def epochs(tables: Tables) -> DataFrame:
-    """For each place and ``leader_epoch``: its first offset ``begins``, the next epoch's ``ends``, and ``until_ns``.
+    """For each place and ``leader_epoch``: its offsets from ``begins`` to below ``ends``, and ``until_ns``.
 
     ``until_ns`` is the last time at which a value of this epoch was sent. The epoch was not over then, because a
     replica accepts nothing from a former leader once it is the leader itself. It is ``ALWAYS`` for the final epoch, and

@@ -1,4 +1,4 @@
-"""G1a: a reader of committed records was handed a record of a transaction that was aborted.
+"""G1a: a reader of committed records received a record of a transaction that was aborted.
 
 Definition. A session that reads only committed records (it has an ``isolation`` row, or belongs to a member of a group)
 received a value that was sent in a transaction which is certainly not committed: it was aborted, or its commit was

@@ -1,4 +1,4 @@
-"""group-completeness: a group committed past a record that none of its members was handed.
+"""group-completeness: a group committed past a record that none of its members received.
 
 Definition. The final log of a partition has a record below the highest offset that the group certainly committed, and
 at or above the lowest offset at which a member began to read the partition, and no poll of any member returned it.

@@ -1,4 +1,4 @@
-"""internal-divergence: replicas of an internal topic, or of what a group writes, differ.
+"""internal-divergence: replicas of an internal topic, or of a group's output, differ.
 
 Definition. The replicas of each partition of ``__transaction_state``, ``__consumer_offsets`` and ``gapless-output`` are
 compared with the most advanced one. ``different``: two batches have the same leader epoch and base offset, anywhere in

@@ -1,5 +1,4 @@
-"""precommitted-read: a reader of committed records was handed a record before the commit of its transaction was
-requested.
+"""precommitted-read: a reader of committed records received a record before its transaction's commit was requested.
 
 Definition. A session that reads only committed records (it has an ``isolation`` row, or belongs to a member of a group)
 received a value in a poll that had ended before the client first requested the commit of the value's transaction. Both

@@ -1,4 +1,4 @@
-"""read-above-watermark: a reader was handed what was not committed yet.
+"""read-above-watermark: a reader received a record that was not committed yet.
 
 Definition. A poll returned a record at or above the high watermark that its reader knew when the poll returned, and the
 leader cannot have changed meanwhile. A leader returns no record at or above its high watermark, includes the watermark

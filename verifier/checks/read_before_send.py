@@ -1,4 +1,4 @@
-"""read-before-send: a reader was handed a value before it was sent.
+"""read-before-send: a reader received a value before it was sent.
 
 Definition. A poll that returned the value ended before the earliest time at which the value can have been sent. Both
 times are from one machine's monotonic clock. A row of sends has the earliest intended time of its values, and no value

@@ -20,7 +20,7 @@ _USUAL_MEMBERS = {"native": 3, "confluent": 3}
 def doubts(run: RunModel) -> Iterator[Doubt]:
     """Contradictions between the declaration and the settings. Evidence that was not declared would not be missed."""
     if not run.evidence.processes:
-        return  # said already, with the histories
+        return  # ``verifier.completeness.histories`` reports it
     for reason in [*_processes(run), *_replicas(run)]:
         yield Doubt(reason)
 

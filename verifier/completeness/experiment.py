@@ -37,7 +37,7 @@ def problems(run: RunModel) -> Iterator[Doubt]:
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """The other reasons why the run does not prove anything, which the run did not record itself."""
+    """The other problems of the run, which it did not record itself."""
     if run.interrupted:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
@@ -52,7 +52,7 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
     """Compares the start of the run in ``run.json`` with its end, and with the times that Locust noted."""
     span = bounds(run, closing.clock)
     if span.earliest_ms is None or span.latest_ms is None:
-        return  # said already, with the phases
+        return  # ``_phases`` reports it
     if run.ended is not None:
         try:
             ended_ms = ms_of_seconds(datetime.fromisoformat(run.ended).timestamp())

@@ -52,7 +52,7 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
     """
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     if not ends or len(ends) != len(run.phases):
-        return  # said already, with the phases
+        return  # ``verifier.completeness.experiment`` reports it
     first, last = run.phases[0].start_ns - SLACK_NS, max(ends) + SLACK_NS
     healed = run.phase(HEAL)
     healed_ns = None if healed is None else healed.end_ns

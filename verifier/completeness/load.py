@@ -96,7 +96,7 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
 def _members(run: RunModel, closing: Closing) -> Iterator[str]:
     """A group that received too few records, nothing from some partition, or committed no offset."""
     if unreadable(run, closing, "members"):
-        return  # said already: no one knows what they were handed
+        return  # already doubted: without a history, no one knows what a member received
     own = {process.name for process in run.evidence.of_role("members")}
     members = [account for account in closing.accounts if account.process in own]
     if not members:

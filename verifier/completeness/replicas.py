@@ -81,7 +81,7 @@ def _untold(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
     A client learns its producer id before it sends, and notes it in its history.
     """
     if unreadable(run, closing, "producers"):
-        return  # said already: no one knows what they told
+        return  # already doubted: without a history, a producer's ids are unknown
     for each in facts.untold[:MOST_UNTOLD]:
         told = f"values of stream {each.stream} are under the producer id {each.producer_id}"
         yield f"{each.topic}-{each.partition}: {told}, which its history does not mention"
@@ -91,7 +91,7 @@ def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
     """Final readers that did not reach the sentinel of a partition, and sentinels that are not in the log."""
     if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
         yield f"more than {MAXIMUM_READERS} final readers"
-    unread = unreadable(run, closing, "final")  # said already
+    unread = unreadable(run, closing, "final")  # already doubted
     wanted = [process.name for process in run.evidence.of_role("final") if process.name not in unread]
     compacted = {topic.name for topic in run.topics if topic.is_compacted}
     judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]

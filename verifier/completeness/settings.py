@@ -116,7 +116,7 @@ def _topics(run: RunModel) -> Iterator[str]:
 def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     load = closing.load
     if load is None:
-        return  # said already: it cannot be read
+        return  # ``verifier.completeness.sealed`` reports that it cannot be read
     file = "loadgen/settings.json"
     if load.get("run_id") != run.run_id:
         yield f"{file} is of the run {load.get('run_id')}, not of {run.run_id}"
@@ -125,7 +125,7 @@ def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     for name, key in _OF_THE_LOAD.items():
         setting, found = getattr(run.settings, name), load.get(key, _ABSENT)
         if key == "rate" and load.get("outstanding"):
-            found = None  # as fast as records are acknowledged; the rate beside it is not used
+            found = None  # records are sent as fast as they are acknowledged, and the rate is not used
         if found is _ABSENT:
             yield f"{file} does not say {key}"
         elif not _same(name, setting, found):
@@ -168,7 +168,7 @@ def _at(record: Mapping[str, Any], place: SettingPlace) -> Any:
 def _same(name: str, setting: object, found: object) -> bool:
     """Whether a recorded value means the same as the setting of this name."""
     if name == "rate" and (found is None or isinstance(found, str)):
-        return setting == 0.0  # no rate, or as fast as records are acknowledged
+        return setting == 0.0  # no rate, or a rate that follows the acknowledgements
     if name == "acks" and str(found) == "-1":
         return setting == "all"
     # True == 1 in Python, but not in JSON

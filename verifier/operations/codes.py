@@ -1,5 +1,6 @@
-"""Integer codes for the names of keys, values and processes, so that integer columns can hold all of them. Owns the
-codes; does not know what a name is for.
+"""Integer codes for the names of keys, values and processes, so that integer columns can hold all of them.
+
+Owns the codes; does not know what a name is for.
 """
 
 from __future__ import annotations

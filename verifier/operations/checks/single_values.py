@@ -67,7 +67,7 @@ def _precommitted_read(operations: Operations) -> Findings:
 
 
 def _lost_write(operations: Operations, versions: Versions) -> Findings:
-    """One finding per value that must have been written, is before a value that was read, and was not read itself."""
+    """One finding per value that must have been written, is not after the last value read, and was not read itself."""
     count = len(operations.keys)
     read = np.flatnonzero(versions.ok_read & (versions.first_index >= 0))
     bound = most_by(operations.key_of[read], versions.first_index[read], count)
