@@ -1,6 +1,8 @@
-"""The checks, one file each: a name, a definition with a minimal example, a plan from the tables to anomalies.
+"""The checks of runs, one file each: a name, a definition with a minimal example, and a function that finds anomalies.
 
-Importing a check's own module loads pyspark; ``CHECKS`` here is their names and summaries alone.
+Owns the definitions and how the anomalies are found. Does not own the evidence: most checks query the tables of
+``verifier.tables`` with Spark, the others take prepared values (``verifier.transactions``, ``verifier.groups``).
+Importing the module of a check may load pyspark. ``CHECKS`` has only names and summaries, and loads nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """aborted-commit: a transaction whose client was told that it is committed is aborted in the log of a partition.
 
-Definition. The history says that a commit succeeded. In the log of a partition, as its most advanced replica has it, a
-record of the transaction, at the offset that was acknowledged, lies in what an ABORT marker of the same producer id
-ends: readers of committed records are not handed it. Legal: a commit whose outcome is unknown, or that was refused; a
-record whose offset the client was not told, or a transaction whose producer id it does not know. Not judged under
-``unclean.leader.election.enable``: an election may cut a marker off.
+Definition. The history says that a commit succeeded. In the log of a partition (the one of its most advanced replica),
+an ABORT marker of the same producer id ends a record of the transaction, at the offset that was acknowledged. So
+readers of committed records do not receive it. Legal: a commit whose outcome is unknown, or that was refused; a record
+whose offset the client was not told; a transaction whose producer id the client does not know. Not judged under
+``unclean.leader.election.enable``, because an election may truncate a marker.
 
     producer-1 (p7): begin 3, send s1/4 at t-0:17, commit 3 ok        t-0: ... 17:[p7 e0 transactional] 18:[ABORT p7 e1]
 """
@@ -25,7 +25,7 @@ NAME = "aborted-commit"
 
 
 def aborted_commit(seen: ClientEvidence, evidence: TransactionEvidence) -> Iterator[Anomalous]:
-    """One anomaly per transaction and partition; ``offset`` is the first one."""
+    """One anomaly per transaction and partition; ``offset`` is its first aborted record there."""
     aborted = {
         place: Overlaps(
             (each.first_offset, each.marker_offset, each)

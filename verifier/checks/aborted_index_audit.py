@@ -5,12 +5,12 @@ an ABORT in the segment that ended a transaction and has no entry; an entry whos
 (the marker's) or last stable offset is not what the batches say; an entry for a marker that the segment does not have;
 an entry that does not come after the one before it. The last stable offset is where the first transaction begins that
 is still open when the marker is written, or the offset after the marker (Kafka: ``TransactionIndex``, ``AbortedTxn``).
-A reader of committed records skips what this index names: a missing entry hands it aborted records, and a wrong one
-hides committed records.
+A reader of committed records skips the records that this index names. If an entry is missing, it receives aborted
+records, and a wrong entry hides committed records.
 
-Legal: no file where nothing was aborted; first and last stable offsets below the start of a log whose first records
-were deleted, since the batches that would tell are gone; after a kill, anything in the index of the last segment, which
-the next start rebuilds. A log in which compaction removed batches is not judged.
+Legal: no file if nothing was aborted; first and last stable offsets below the start of a log whose first records were
+deleted, since the batches that would confirm them are gone; after a kill, anything in the index of the last segment,
+which the next start rebuilds. A log in which compaction removed batches is not judged.
 
     log: 0:[p7 transactional] 3:[p8 transactional] 6:[ABORT p7]        .txnindex: p7 0..6, last stable offset 7, not 3
 """
@@ -25,5 +25,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per file, with as many places as are wrong; ``offset`` is the lowest marker's, null for a file."""
+    """One anomaly per wrong place; ``offset`` is the lowest marker with this problem, null if it is the whole file."""
     return findings(tables, ABORTED_INDEX)

@@ -1,11 +1,11 @@
-"""Acknowledgements whose place and time are reliable. Used by ``realtime-order`` and ``watermark-regression``.
+"""Selects acknowledgements whose offsets and times are reliable, for ``realtime-order`` and ``verifier.checks.epochs``.
 
-A row of the history is one acknowledgement of consecutive values at consecutive offsets. It counts if each of its
-values is in the final log exactly once, at the very offset that was acknowledged. A value that was lost, moved or
-stored again has no single place, and its temporary place says nothing about the order of the others. Rows below the
-start of what is judged are left out for the same reason.
+Owns this selection; finds no anomaly itself. A row of the history is one acknowledgement of consecutive values at
+consecutive offsets. It counts if each of its values is in the final log exactly once, at exactly the offset that was
+acknowledged. A value that was lost, moved or stored again has no single offset, and its temporary offset proves nothing
+about the order of other values. Rows below the start of the judged range are left out for the same reason.
 
-A row's ``invoke_ns`` is before each of its values was sent, its ``complete_ns`` after each was acknowledged.
+A row's ``invoke_ns`` is before each of its values was sent, and its ``complete_ns`` is after each was acknowledged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from verifier.tables import Tables
 
 
 def standing(tables: Tables) -> DataFrame:
-    """The rows that count: place, stream, sequences, offsets and both times; sentinels included."""
+    """The rows that count, with place, stream, sequences, offsets and both times. Sentinels are included."""
     told = tables.history.filter(
         F.col("f").isin("send", "sentinel")
         & (F.col("type") == "ok")
@@ -41,10 +41,10 @@ def standing(tables: Tables) -> DataFrame:
         (F.col("sequence") + F.col("values") - 1).alias("last_sequence"),
         F.lit(True).alias("unsettled"),
     )
-    # a row overlaps an unsettled piece that begins before it and reaches it, or one that begins within it
+    # a row overlaps an unsettled piece if the piece begins before the row and reaches it, or begins within the row
     by_stream = Window.partitionBy("place", "stream")
     upto = by_stream.orderBy("first_sequence").rangeBetween(Window.unboundedPreceding, 0)
-    # seen from the end: Spark looks at everything that follows a row again for each row
+    # in descending order, because Spark evaluates a frame that reaches to the end again for each row
     behind = by_stream.orderBy(F.desc("first_sequence")).rangeBetween(Window.unboundedPreceding, -1)
     reached = F.max(F.when(F.col("unsettled"), F.col("last_sequence"))).over(upto)
     next_one = F.min(F.when(F.col("unsettled"), F.col("first_sequence"))).over(behind)

@@ -1,12 +1,12 @@
 """bank-total: the accounts of a bank do not add up, because a transfer has only one side.
 
 Definition. In a run of the workload kind ``bank``, each transaction transfers amounts between the two accounts of its
-producer: stream 2n has the debits and stream 2n + 1 the credits, and sequence k of both are one transfer. A reader with
-an ``isolation`` row that read every partition through its sentinel was handed one side of a transfer at more offsets
-than the other, so that the total of all accounts has changed. (Jepsen's bank; for partitions read one after the other,
-the end of the log is the snapshot.) Legal: a transfer of which both sides were handed over, or neither, whatever the
-outcome of its transaction; any reader that did not reach the end, or reads everything,
-or is a member of a group, which is handed a part.
+producer: stream 2n has the debits and stream 2n + 1 the credits, and sequence k of both is one transfer. A reader with
+an ``isolation`` row that read every partition through its sentinel received one side of a transfer at more offsets than
+the other, so that the total of all accounts has changed. (This is Jepsen's bank. Partitions are read one after the
+other, so the end of the log is the snapshot.) Legal: a transfer of which a reader received both sides or neither,
+whatever the outcome of its transaction; any reader that did not reach the end, that reads everything, or that is a
+member of a group, which receives only a part.
 
     producer-1: begin 3, send s0/4 (-17) and s1/4 (+17), commit 3        final-native: s0/4 at t-0:17, and never s1/4
 """
@@ -29,18 +29,18 @@ NAME = "bank-total"
 
 
 class Bank(NamedTuple):
-    """A run of that kind; ``ends`` has the offset of the sentinel of each partition."""
+    """A run of the workload kind ``bank``. ``ends`` has the offset of each partition's sentinel."""
 
     run_id: int
     ends: Mapping[TopicPartition, int]
 
 
-#: Of one reader: (stream, sequence) -> where it was handed over.
+#: The values that one reader received: (stream, sequence) -> all (partition, offset) of them.
 _Handed = Mapping[tuple[int, int], Set[tuple[TopicPartition, int]]]
 
 
 def bank_total(evidence: ClientEvidence, bank: Bank) -> Iterator[Anomalous]:
-    """One anomaly per reader and transfer, at the side that was handed over more often; ``offset`` is its first."""
+    """One anomaly per reader and transfer, for the side with more offsets; ``offset`` is the first of them."""
     for reader, handed in _by_reader(evidence, bank).items():
         torn = [
             (value, places)
@@ -65,7 +65,7 @@ def bank_total(evidence: ClientEvidence, bank: Bank) -> Iterator[Anomalous]:
 
 
 def _by_reader(evidence: ClientEvidence, bank: Bank) -> dict[str, _Handed]:
-    """What each reader of committed records was handed that reached the end of every partition."""
+    """The values that each ``read_committed`` reader received, if it reached the end of every partition."""
     found: dict[str, dict[tuple[int, int], set[tuple[TopicPartition, int]]]] = defaultdict(lambda: defaultdict(set))
     reached: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     for polled in evidence.polled:

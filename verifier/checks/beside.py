@@ -1,4 +1,7 @@
-"""Shared by the checks of files beside the log: findings as anomalies. The rules are those of ``verifier.files``."""
+"""Turns findings about the files beside the log into anomalies, for several checks.
+
+Owns the form; does not own the rules for these files (``verifier.files``).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from verifier.tables import Tables
 
 
 def findings(tables: Tables, check: str) -> DataFrame:
-    """One anomaly for each place in a file; ``offset`` is the lowest of those that are wrong alike, or null."""
+    """The anomalies of one check. ``count`` is the number of places with the same problem in a file.
+
+    ``offset`` is the lowest of these places, or null.
+    """
     return anomalies(
         tables.files.filter(F.col("check") == check),
         cause=F.col("cause"),

@@ -1,14 +1,13 @@
 """committed-offset-regression: what a group had committed went back.
 
-Definition. An offset that the group committed for certain (the coordinator acknowledged it) is its committed offset
-until another commit to the partition may have followed it. Then one of two things happened. ``resumed``: a member was
-assigned the partition and began below every committed offset that it may have been told at that time
-(``verifier/groups/positions.py``), or below some of these and beyond the others. ``stale-generation``: the coordinator
-acknowledged a lower offset of a member whose generation had ended: the commit was begun after one of a later generation
-had been acknowledged. Kafka answers ILLEGAL_GENERATION to it. Legal: a lower offset that a member of the same or a
-later generation commits, and a member that begins there afterwards; a lower offset if a commit with an unknown outcome,
-which never counts as overwritten unless a later generation has committed, may have set it; any position if the commits
-overlap in time.
+Definition. If the coordinator acknowledged a commit, its offset is the group's committed offset until another commit to
+the partition may have followed. Still, one of two things happened. ``resumed``: a member was assigned the partition and
+began below every committed offset that it may have been told at that time (``verifier/groups/positions.py``), or below
+some of these and beyond the others. ``stale-generation``: the coordinator acknowledged a lower offset of a member whose
+generation had ended: the commit began after a commit of a later generation had been acknowledged. Kafka would answer
+ILLEGAL_GENERATION. Legal: a lower offset that a member of the same or a later generation commits, and a member that
+begins there afterwards; a lower offset that a commit with an unknown outcome may have set (it never counts as
+overwritten, unless a later generation has committed); any position if the commits overlap in time.
 
     orders, generation 3: offset-commit 120 ok      generation 4: resume at 80
 """
@@ -29,7 +28,7 @@ RESUMED, STALE = "resumed", "stale-generation"
 
 
 def committed_offset_regression(evidence: GroupEvidence) -> Iterator[Anomalous]:
-    """One anomaly per resumption or commit; ``offset`` is that of it."""
+    """One anomaly per resumption or commit; ``offset`` is where the member began, or the offset of the commit."""
     for (group, place), partition in evidence.partitions.items():
         for offset, detail in _resumed(partition):
             yield Anomalous(NAME, RESUMED, *place, offset, {"group": group, **detail})
@@ -46,6 +45,7 @@ def committed_offset_regression(evidence: GroupEvidence) -> Iterator[Anomalous]:
 
 
 def _resumed(partition: GroupPartition) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The offset and ``detail`` of each resumption that began too low."""
     if partition.log is None:
         return
     positions = CommittedPositions(partition, partition.log)
@@ -63,7 +63,7 @@ def _resumed(partition: GroupPartition) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _stale(partition: GroupPartition) -> Iterator[tuple[OffsetCommit, OffsetCommit]]:
-    """Each commit of a generation that had ended, with the one of a later generation that proves it."""
+    """Each acknowledged commit of an ended generation, with the commit of a later generation that proves its end."""
     known = [commit for commit in partition.certain if commit.generation >= 0]
     ended = sorted(known, key=lambda commit: (commit.end_ns, commit.offset))
     newest: OffsetCommit | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-#: Columns of every check's result. ``cause`` is null or one of the causes in ``verifier.anomalies``; ``count`` is how
-#: many alike follow each other, of which the first is described; ``size`` counts values (or offsets) where one anomaly
-#: covers several; ``detail`` is JSON, for people.
+#: The columns of every check's result. ``cause`` is null or one of the causes in ``verifier.anomalies``. A row can
+#: represent several equal anomalies in succession: ``count`` is their number, and the other columns describe the first.
+#: ``size`` is the number of values (or offsets) that one anomaly covers. ``detail`` is JSON, for people.
 COLUMNS = ["place", "cause", "stream", "sequence", "offset", "count", "size", "detail"]
 
 
@@ -22,7 +22,10 @@ def anomalies(
     count: str | Column | None = None,
     size: str | Column | None = None,
 ) -> DataFrame:
-    """``count`` anomalies for each row of ``frame``, which has ``place``. None gives null (count, size: 1)."""
+    """The anomalies in ``frame``, one row for each of its rows, in the form of ``COLUMNS``.
+
+    ``frame`` needs the column ``place``. A parameter that is None gives null, or 1 for ``count`` and ``size``.
+    """
     return frame.select(
         "place",
         (F.lit(None) if cause is None else cause).cast("string").alias("cause"),

@@ -1,4 +1,4 @@
-"""Who made the copies: the cause of a value that is stored more than once. Used by ``duplicate`` and ``log-duplicate``.
+"""Finds out why a value is stored more than once, for ``duplicate`` and ``log-duplicate``. Owns these causes.
 
 The producer id and epoch of the copies in the log show who appended the value twice:
 
@@ -21,12 +21,12 @@ from pyspark.sql import functions as F
 from verifier.outcomes import OUT_OF_ORDER
 from verifier.tables import Tables
 
-#: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
+#: The error (by librdkafka's name) of a delivery after which librdkafka may resend under a new producer epoch.
 TIMED_OUT = "^_MSG_TIMED_OUT"
 
 
 def with_cause(tables: Tables, suspects: DataFrame) -> DataFrame:
-    """``suspects`` (rows of the ledger) with ``cause``."""
+    """``suspects``, which are rows of the ledger, with the column ``cause``."""
     timeouts = (
         tables.history.filter((F.col("f") == "send") & (F.col("type") == "info") & F.col("error").rlike(TIMED_OUT))
         .groupBy("place", "stream")

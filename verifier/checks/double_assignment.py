@@ -1,11 +1,11 @@
 """double-assignment: two members of a group had one partition in one generation.
 
 Definition. The leader of a generation assigns each partition to one member. Two members with different ids were
-assigned the same partition in the same generation, and the first one had not given it away, nor ended, when the second
-one got it. Legal: one after the other; in different generations, where the first one need not know that it was removed;
-and a static member that takes over from its own former life in the same generation, which its member id tells
-(``group.instance.id``, ``-``, and a UUID). Not judged where a client does not tell its generation, nor for what a
-cooperative member keeps from an earlier generation.
+assigned the same partition in the same generation, and the first one had neither released it nor ended when the second
+one got it. Legal: one after the other; two members in different generations, since the first one may not know yet that
+it was removed; a static member that was restarted in the same generation, which its member id shows
+(``group.instance.id``, ``-``, and a UUID). Not judged if a client does not report its generation, nor for partitions
+that a cooperative member keeps from an earlier generation.
 
     orders, generation 3: member a: resume t-0      generation 3: member b: resume t-0
 """
@@ -21,12 +21,12 @@ from verifier.groups.model import GroupEvidence, ResumedMember
 from verifier.transactions.model import Anomalous
 
 NAME = "double-assignment"
-#: Behind the name of a member: a hyphen and a UUID.
+#: The length of the suffix of a member id: a hyphen and a UUID.
 _RANDOM_CHARACTERS = 37
 
 
 def double_assignment(evidence: GroupEvidence) -> Iterator[Anomalous]:
-    """One anomaly per member that got what another one had; ``offset`` is where it began."""
+    """One anomaly per member that was assigned another member's partition; ``offset`` is where it began."""
     for (group, place), partition in evidence.partitions.items():
         generations: dict[int, list[ResumedMember]] = defaultdict(list)
         for resumed in partition.resumed:
@@ -56,5 +56,5 @@ def _doubles(members: Sequence[ResumedMember]) -> Iterator[tuple[ResumedMember, 
 
 
 def _may_share(one: str, other: str) -> bool:
-    """Whether both are the same member, or lives of one static member."""
+    """Whether both ids belong to the same member, or to one static member before and after a restart."""
     return one == other or (len(one) > _RANDOM_CHARACTERS and one[:-_RANDOM_CHARACTERS] == other[:-_RANDOM_CHARACTERS])

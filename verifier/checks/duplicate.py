@@ -1,4 +1,4 @@
-"""duplicate: readers were handed one value at two offsets.
+"""duplicate: readers received one value at two offsets.
 
 Definition. Over all reads of both phases, the value was delivered at two or more different offsets of its partition.
 (If the same offset is delivered twice, the reader repeated it, not the log.) The cause says who appended it twice:

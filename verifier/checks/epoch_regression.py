@@ -26,7 +26,7 @@ def find(tables: Tables) -> DataFrame:
     batches = tables.with_unsettled(sound.filter(F.col("base_offset") < F.col("limit"))).select(
         *_LOG, "leader_epoch", "base_offset", "next_offset", F.struct("segment", "position").alias("at")
     )
-    # epochs are few: where each begins is known at little cost, and only what comes after a higher one is examined
+    # epochs are few, so it is cheap to find where each begins; only batches after the begin of a higher epoch follow
     higher = Window.partitionBy(*_LOG).orderBy(F.desc("leader_epoch")).rowsBetween(Window.unboundedPreceding, -1)
     late = (
         batches.groupBy(*_LOG, "leader_epoch")

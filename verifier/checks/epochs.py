@@ -1,6 +1,7 @@
-"""The leader epochs of the final log, until when each was surely in office, and who may have told a watermark in one.
+"""Facts about the leader epochs in the final log, for ``watermark-regression`` and ``read-above-watermark``.
 
-Used by ``watermark-regression`` and ``read-above-watermark``.
+Owns the offsets of each epoch, until when its leader was certainly in office, and whether a former leader can have told
+a client its high watermark. Finds no anomaly itself.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from pyspark.sql import functions as F
 from verifier.checks.acks import standing
 from verifier.tables import Tables
 
-#: Later than any time, further than any offset.
+#: Later than any time, and above any offset.
 ALWAYS = (1 << 63) - 1
 
 
 def epochs(tables: Tables) -> DataFrame:
-    """By place and ``leader_epoch``: from ``begins`` to below ``ends`` it stands, and was in office at ``until_ns``.
+    """For each place and ``leader_epoch``: its offsets from ``begins`` to below ``ends``, and ``until_ns``.
 
-    A value that is in an epoch and was sent then shows that this epoch was not over: a replica takes no more from a
-    former leader once it is one itself. The final epoch has no end. Without such a value ``until_ns`` is -1.
+    ``until_ns`` is the last time at which a value of this epoch was sent. The epoch was not over then, because a
+    replica accepts nothing from a former leader once it is the leader itself. It is ``ALWAYS`` for the final epoch, and
+    -1 for an epoch without such a value.
     """
     by_offset = Window.partitionBy("place").orderBy("begins")
     found = (
@@ -39,13 +41,14 @@ def epochs(tables: Tables) -> DataFrame:
 
 
 def told_by_its_leader(tables: Tables, told: DataFrame) -> tuple[DataFrame, Column]:
-    """``told`` with one more column, and the condition that no former leader can have told its ``high_watermark``.
+    """``told`` with another column, and the condition that no former leader can have told its ``high_watermark``.
 
-    The condition needs the columns of ``epochs``. What a former leader has committed lies below the first offset of a
-    later epoch, so a watermark above that is the later leader's. One at or below it may come from a former leader
-    whose answer was delayed, by a pause or a slow link, unless the client drops such answers. Only the native one is
-    known to: librdkafka takes the watermark from every answer before it drops those of a broker that the partition
-    has left (``rd_kafka_fetch_reply_handle_partition``), and kafka-python compares nothing but positions.
+    The condition needs the columns of ``epochs``. All records that a former leader committed are below the first offset
+    of a later epoch, so only the later leader can have told a watermark above that offset. A watermark at or below it
+    may come from a former leader whose answer was delayed, by a pause or a slow link, unless the client drops such
+    answers. Only the native client does. librdkafka takes the watermark from every answer before it drops the answers
+    of a broker that no longer leads the partition (``rd_kafka_fetch_reply_handle_partition``), and kafka-python only
+    compares positions.
     """
     drops_late = F.coalesce(F.col("drops_late_answers"), F.lit(False))
     known = told.join(F.broadcast(tables.drop_late_answers), ["run", "process"], "left")

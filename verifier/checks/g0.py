@@ -1,10 +1,10 @@
 """G0: transactions wrote over each other in a cycle, against the order in which they were made.
 
-Definition. Committed transactions (or ones of unknown outcome of which a committed reader was handed anything), of
-which each wrote, in some partition, the value right before one of the next, among the values of these transactions, and
-the last one right before the first; and at least one of them began after the one whose value it precedes had been
-committed. (Adya's G0, "write cycle".) The shortest such cycle of each component is shown. Legal: any cycle of
-transactions that were open at the same time, since Kafka isolates no writes: their records mix freely.
+Definition. A cycle of transactions in which each one wrote, in some partition, the value right before a value of the
+next one. Only transactions that must have happened count, and only their values: they are committed, or their outcome
+is unknown and a reader of committed records received a part. At least one transaction of the cycle began after the next
+one had been committed. (Adya's G0, "write cycle".) The shortest such cycle of each component is shown. Legal: any cycle
+of transactions that were open at the same time, since Kafka does not isolate writes, and their records mix freely.
 
     t-0: transaction 1, transaction 2        t-1: transaction 2, transaction 1        2 began after 1 was committed
 """
@@ -23,7 +23,7 @@ NAME = "G0"
 
 
 def write_cycle(evidence: ClientEvidence) -> Iterator[Anomalous]:
-    """One anomaly per component, where its first edge is; ``offset`` is what was written there."""
+    """One anomaly per component, in the partition of its cycle's first edge; ``offset`` is that of the later value."""
     edges = write_edges(evidence)
     backwards = [edge for edge in edges if edge.is_backwards]
     for cycle in cycles(len(evidence.transactions), edges, backwards):

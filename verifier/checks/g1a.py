@@ -1,7 +1,7 @@
-"""G1a: a reader of committed records was handed a record of a transaction that was aborted.
+"""G1a: a reader of committed records received a record of a transaction that was aborted.
 
-Definition. A session that reads only what is committed (its ``isolation`` row says so, or it is a member's of a group)
-was handed a value that was sent in a transaction which is certainly not committed: it was aborted, or its commit was
+Definition. A session that reads only committed records (it has an ``isolation`` row, or belongs to a member of a group)
+received a value that was sent in a transaction which is certainly not committed: it was aborted, or its commit was
 certainly refused, and no attempt to commit it has an unknown outcome. (Adya's G1a, "aborted read"; Kafka:
 ``isolation.level=read_committed``, KIP-98.)
 Legal: values of a transaction whose commit has an unknown outcome, or that has no end because its process was killed;
@@ -23,7 +23,7 @@ NAME = "G1a"
 
 
 def aborted_read(evidence: ClientEvidence) -> Iterator[Anomalous]:
-    """One anomaly per poll row and transaction; ``offset`` is the first one."""
+    """One anomaly per poll row and transaction; ``offset`` is that of the first aborted value."""
     for polled in evidence.polled:
         for first, last, writer in evidence.writers(polled):
             transaction = evidence.transactions[writer]

@@ -1,10 +1,10 @@
 """G1c: transactions read from each other in a cycle.
 
-Definition. Transactions, none of them certainly aborted, of which each took as input (``offsets`` rows) a value that
-the one before it had sent, and the first one a value of the last. The values are those that its process was handed
-there, in a session that reads only what is committed. (Adya's G1c, "circular information flow".) A committed value
+Definition. A cycle of transactions in which each one took as its input (``offsets`` rows) a value that the previous one
+had sent. None of them is certainly aborted. The input values are those that the transaction's process received at these
+offsets, in a session that reads only committed records. (Adya's G1c, "circular information flow".) A committed value
 exists before it is read, so no order of the transactions explains this. The shortest cycle of each component is shown.
-Legal: a transaction that reads its own process's earlier transactions; chains of any length.
+Legal: a transaction that reads values of earlier transactions of its own process; chains of any length.
 
     transaction 1: reads t-1:0 of 2, sends t-0:0        transaction 2: reads t-0:0 of 1, sends t-1:0
 """
@@ -23,7 +23,7 @@ NAME = "G1c"
 
 
 def circular_reads(evidence: ClientEvidence) -> Iterator[Anomalous]:
-    """One anomaly per component, where its first edge is; ``offset`` is what was read there."""
+    """One anomaly per component, in the partition of its cycle's first edge; ``offset`` is that of the value read."""
     for cycle in cycles(len(evidence.transactions), read_edges(evidence)):
         first = cycle.edges[0]
         yield Anomalous(NAME, None, *first.place, first.offset, of_cycle(evidence, cycle))

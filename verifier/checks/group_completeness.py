@@ -1,11 +1,11 @@
-"""group-completeness: a group committed past a record that none of its members was handed.
+"""group-completeness: a group committed past a record that none of its members received.
 
-Definition. The final log of a partition has a record below the highest offset that the group committed for certain, at
-or above the lowest offset at which a member began to read the partition, and no poll of any member returned it. Control
-records, and records of transactions that were not committed, are handed to no one and do not count. Not judged if the
-history of a member is cut short: what is missing in it may have been delivered. Legal: a record that was handed to
-several members, or several times to one (a group delivers at least once; the report counts those), and records above
-what was committed, which the next member would be handed.
+Definition. The final log of a partition has a record below the highest offset that the group certainly committed, and
+at or above the lowest offset at which a member began to read the partition, and no poll of any member returned it.
+Control records, and records of transactions that were not committed, are delivered to no one and do not count. Not
+judged if the history of a member is cut short, since records that are missing in it may have been delivered. Legal: a
+record that was delivered to several members, or several times to one (a group delivers at least once; the report counts
+those), and records at or above the committed offset, which the next member would receive.
 
     log: 0..9      group orders: polls [0..4], [7..9], offset-commit 10        5 and 6 were delivered to no one
 """

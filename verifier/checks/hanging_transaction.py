@@ -1,16 +1,17 @@
 """hanging-transaction: a transaction is open at the end of a log, and nothing will end it.
 
-Definition. In the log of a partition, as its most advanced replica has it: a transaction without a marker, of which
-``__transaction_state`` says nothing, or that its producer has no transaction of this partition; or one that is still
-undecided, or decided but not complete, 15 s after its timeout had passed and the last fault was healed, while the
-brokers were still at work. (A coordinator looks for such transactions every 10 s.) Readers of committed records are
-given nothing beyond such a transaction: the last stable offset stays where it began. Legal: a transaction that is
-younger than that. Logs and producers that ``marker-audit`` does not judge are not judged here either.
+Definition. The log of a partition (the one of its most advanced replica) has a transaction without a marker. Either
+``__transaction_state`` has no record of its producer, or says that the producer has no transaction in this partition.
+Or the transaction is still undecided, or decided but not complete, 15 s after its timeout had passed and the last fault
+was healed, while the brokers were still running. (A coordinator looks for such transactions every 10 s.) Readers of
+committed records receive nothing after such a transaction: the last stable offset stays where it began. Legal: a
+transaction for which this time has not passed. Logs and producers that ``marker-audit`` does not judge are not judged
+here either.
 
     t-0: ... 7:[p7 e0 transactional] ... end        __transaction_state: x: p7 e0 CompleteAbort
 """
 
-# Found in this process, beside marker-audit. Pure.
+# From the same evidence as marker-audit, in this process. Pure.
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ from verifier.transactions.state_records import ONGOING, PREPARE_ABORT, PREPARE_
 
 NAME = "hanging-transaction"
 
-#: After its timeout a transaction is looked for every 10 s, then aborted, and its markers are written.
+#: The time in ms in which a coordinator must end a transaction after its timeout: it looks for them every 10 s, aborts
+#: them, and writes their markers.
 BOUND_MS = 15_000
 
 _OPEN_STATES = (ONGOING, PREPARE_COMMIT, PREPARE_ABORT)
 
 
 def hanging_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
-    """One anomaly per transaction and partition; ``offset`` is where it begins there."""
+    """One anomaly per transaction and partition; ``offset`` is its first offset there."""
     for place, log in sorted(evidence.logs.items()):
         for begun in log.open.values() if log.is_whole and evidence.keeps_markers(place) else ():
             why = _why_it_hangs(evidence, place, begun)
@@ -40,7 +42,7 @@ def hanging_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
 
 
 def _why_it_hangs(evidence: TransactionEvidence, place: TopicPartition, begun: Opened) -> str | None:
-    """Why no one will end a transaction, or should have ended it; None if it may still be ended."""
+    """Why no one will end a transaction, or why it should have ended by now; None if it may still be ended."""
     if not evidence.state.knows_all_of(begun.producer_id):
         return None
     known = evidence.state.latest.get(begun.producer_id)

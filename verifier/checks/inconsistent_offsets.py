@@ -12,9 +12,9 @@ clients cannot both have been told the truth about one offset, no matter what th
 judged if the settings allow an election to truncate acknowledged records (acks=0, acks=1, unclean elections), since the
 epochs that were there have been deleted as well.
 
-A value that was acknowledged and is nowhere in the log is ``lost-write``; it counts here only if it was read or if
-something else took its place. The cause is ``read`` if a read is involved (whatever acks is set to, a reader must never
-be handed a value that may still vanish), else ``acknowledged``. A place with damaged bytes is ``log-corrupt``.
+A value that was acknowledged and is nowhere in the log is ``lost-write``. It counts here only if it was read, or if
+another value has its offset. The cause is ``read`` if a read is involved (whatever acks is set to, a reader must never
+receive a value that may still vanish), else ``acknowledged``. A place with damaged bytes is ``log-corrupt``.
 
     send  s1/7 -> ok, offset 7            log: 7:(s2/3)            offset 7 is claimed by s1/7 and held by s2/3
 """
@@ -30,7 +30,7 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per offset; which values claim it, and who says so, is in the example's context."""
+    """One anomaly per offset. The example's context has the values that are claimed for it, and by whom."""
     suspects = _claimed_twice(tables).union(_acknowledged_elsewhere(tables)).union(_claimed_twice_and_deleted(tables))
     suspects = cut(suspects, ["place"], "offset")
     offsets = pieces(suspects, ["place"], "offset", F.max("by_reader").alias("by_reader"))
@@ -39,9 +39,9 @@ def find(tables: Tables) -> DataFrame:
 
 
 def _claimed_twice(tables: Tables) -> DataFrame:
-    """Offsets with two values, and offsets read at which the log holds nothing."""
-    # reads agree with the log if it holds one value there and all reads are of that; bytes that cannot be told agree
-    # with nothing, but count only where something else is wrong with the offset
+    """Offsets with two values, and offsets that were read but at which the log has nothing."""
+    # reads agree with the log if it has one value there, and all reads returned that value. Unreadable bytes never
+    # agree, but matter only if something else is wrong with the offset
     reads_agree = F.lit(True)
     for name in ("stream", "sequence"):
         one = F.col(f"lowest_log_{name}")
@@ -54,20 +54,20 @@ def _claimed_twice(tables: Tables) -> DataFrame:
 
 
 def _claimed_twice_and_deleted(tables: Tables) -> DataFrame:
-    """Deleted offsets with two values: no log says whom to believe, but readers must agree among themselves."""
+    """Deleted offsets with two values. No log shows which claim is right, but readers must agree with each other."""
     by_reader = F.coalesce(_two_values("read_"), F.lit(False))
     return tables.deleted.filter(_two_values()).select("place", "offset", "values", by_reader.alias("by_reader"))
 
 
 def _two_values(who: str = "") -> Column:
-    """Whether an offset has two values, over all claims or over those of one kind."""
+    """Whether the claims for an offset have two values. ``who`` is the prefix of the columns for one kind of claim."""
     return (F.col(f"lowest_{who}stream") != F.col(f"highest_{who}stream")) | (
         F.col(f"lowest_{who}sequence") != F.col(f"highest_{who}sequence")
     )
 
 
 def _acknowledged_elsewhere(tables: Tables) -> DataFrame:
-    """Acknowledged offsets at which the value does not stand though the log has it."""
+    """Acknowledged offsets that do not have their value, although the log has it elsewhere."""
     too_low = F.when(F.col("first_ack") < F.col("first_log"), F.col("first_ack"))
     too_high = F.when(F.col("last_ack") > F.col("last_log"), F.col("last_ack"))
     return (

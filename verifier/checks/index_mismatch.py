@@ -24,5 +24,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per entry or file; ``offset`` is what the entry says, null for a file."""
+    """One anomaly per entry or file; ``offset`` is the entry's, null for a file."""
     return findings(tables, INDEX)

@@ -14,5 +14,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per place within a poll; ``size`` counts by how many offsets it goes back."""
+    """One anomaly per place within a poll; ``size`` is by how many offsets it goes back."""
     return went_back(tables.jumps, inside=True)

@@ -14,5 +14,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per place within a poll; ``size`` counts what was passed over."""
+    """One anomaly per place within a poll; ``size`` is how many offsets with a value were skipped."""
     return skipped(tables.jumps, tables.positions, inside=True)

@@ -1,15 +1,15 @@
-"""internal-divergence: replicas of an internal topic, or of what a group writes, differ.
+"""internal-divergence: replicas of an internal topic, or of a group's output, differ.
 
 Definition. The replicas of each partition of ``__transaction_state``, ``__consumer_offsets`` and ``gapless-output`` are
-compared with the most advanced one. ``different``: a leader epoch and a base offset name two batches, anywhere in the
-files; or, below the limit, an offset has another epoch, or a batch that is damaged in this replica alone, or another
-record. ``missing`` and ``extra``: one of the two lacks what the other one has below the limit. The limit is the smaller
-of the two high watermarks that the brokers noted when they stopped cleanly; without them, and where an election may cut
-off what is committed, only what one epoch wrote is compared. Each replica is compacted on its own. So a batch from
-which records were taken is compared record by record, and as soon as a log has several segments, nothing is missed but
-the newest record of a key, if it counts and is no tombstone. What is damaged in the most advanced replica makes the run
-unknown. Legal: above the limit, whatever is of another epoch; a log that ends earlier, since its broker may have
-stopped earlier.
+compared with the most advanced one. ``different``: two batches have the same leader epoch and base offset, anywhere in
+the files; or, below the limit, an offset has another epoch, a batch that is damaged only in this replica, or another
+record. ``missing`` and ``extra``: below the limit, one of the two lacks what the other one has. The limit is the
+smaller of the two high watermarks that the brokers noted when they stopped cleanly. Without them, or if an election may
+truncate committed records, only batches of the same epoch are compared. Each replica is compacted on its own. So if
+records were removed from a batch, it is compared record by record. And once a log has several segments, only the newest
+record of a key must be there, if it counts and is not a tombstone. Damage in the most advanced replica makes the run
+unknown. Legal: above the limit, anything of another epoch; a log that ends earlier, since its broker may have stopped
+earlier.
 
     b1, high watermark 9: [6 epoch 2, x: CompleteCommit]       b2, high watermark 8: [6 epoch 2, x: CompleteAbort]
 """
@@ -28,7 +28,7 @@ DIFFERENT, MISSING, EXTRA = "different", "missing", "extra"
 
 
 def internal_divergence(partitions: Iterable[InternalPartition]) -> Iterator[Anomalous]:
-    """One anomaly per replica and batch, or record where batches may differ; ``offset`` is its first."""
+    """One anomaly per replica and batch, or per record if compaction changed the batch; ``offset`` is its first."""
     for partition in partitions:
         judged = partition.judged
         for other in partition.others:
@@ -37,15 +37,15 @@ def internal_divergence(partitions: Iterable[InternalPartition]) -> Iterator[Ano
             for offset in _different(judged, other, limit):
                 yield Anomalous(NAME, DIFFERENT, *partition.place, offset, detail)
             for cause, has, lacks in ((MISSING, judged, other), (EXTRA, other, judged)):
-                for offset in _lacking(partition, has, lacks, limit):
+                for offset in _missing_offsets(partition, has, lacks, limit):
                     yield Anomalous(NAME, cause, *partition.place, offset, detail)
 
 
 def _different(judged: ReplicaLog, other: ReplicaLog, limit: int) -> list[int]:
-    """Base offsets of batches, and offsets of records in batches that may differ."""
+    """Base offsets of batches that differ, and offsets of records that differ in compacted batches."""
     known = {batch.base_offset: batch for batch in judged.batches}
     pairs = [(known[batch.base_offset], batch) for batch in other.batches if batch.base_offset in known]
-    found = {batch.base_offset for mine, batch in pairs if _is_another(mine, batch, limit)}
+    found = {batch.base_offset for mine, batch in pairs if _differ(mine, batch, limit)}
     rewritten = [
         (batch.base_offset, batch.last_offset)
         for mine, batch in pairs
@@ -60,7 +60,8 @@ def _different(judged: ReplicaLog, other: ReplicaLog, limit: int) -> list[int]:
     return sorted(found)
 
 
-def _is_another(mine: ReplicaBatch, theirs: ReplicaBatch, limit: int) -> bool:
+def _differ(mine: ReplicaBatch, theirs: ReplicaBatch, limit: int) -> bool:
+    """Whether two batches with the same base offset differ in a way that is not legal."""
     if not mine.is_sound:
         return False
     is_committed = max(mine.last_offset, theirs.last_offset) < limit
@@ -77,7 +78,8 @@ def _content(record: ReplicaRecord) -> tuple[bytes | None, bytes | None]:
     return record.key, record.value
 
 
-def _lacking(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, limit: int) -> Iterator[int]:
+def _missing_offsets(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, limit: int) -> Iterator[int]:
+    """Offsets below the limit that one replica has and the other must have but lacks."""
     if partition.has_all:
         there = {batch.base_offset for batch in lacks.batches}
         for batch in has.batches:
@@ -96,7 +98,7 @@ def _lacking(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, l
 
 
 def _newest(records: Iterable[ReplicaRecord]) -> Mapping[bytes, ReplicaRecord]:
-    """By key; a record without one is never kept."""
+    """The newest record of each key. Records without a key are ignored."""
     found: dict[bytes, ReplicaRecord] = {}
     for record in sorted(records, key=lambda record: record.offset):
         if record.key is not None:

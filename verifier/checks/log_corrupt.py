@@ -22,7 +22,7 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per batch, tail or value; ``offset`` is where it begins."""
+    """One anomaly per batch, tail or value; ``offset`` is its first offset."""
     return _files(tables).union(_values(tables))
 
 

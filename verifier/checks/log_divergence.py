@@ -1,16 +1,17 @@
 """log-divergence: a replica has other batches than the final leader, or than another one before a batch of both.
 
-Definition. From the start (that of the leader's log, or a later one of the replica's own up to which records were to be
-deleted) to the limit (the smaller of the final high watermark and the replica's own log end offset), batch by batch, by
-base offset: a batch that the leader has and the replica does not have (cause ``missing``), one that the replica has and
-the leader does not have (cause ``extra``), or one that both have with a different CRC, leader epoch or size (cause
-``different``; the CRC covers neither base offset nor epoch, so these are compared separately). Batches that are corrupt
-on either side are ``log-corrupt``. Anything above the limit is legal: it is an unreplicated tail.
+Definition. Each replica is compared with the final leader, batch by batch, by base offset. The comparison begins at the
+start of the leader's log, or at the start of the replica's log if that is higher because records were to be deleted. It
+ends at the limit (the smaller of the final high watermark and the replica's own log end offset). An anomaly is a batch
+that only the leader has (cause ``missing``) or only the replica has (cause ``extra``), or that both have with a
+different CRC, leader epoch or size (cause ``different``; the CRC covers neither base offset nor epoch, so these are
+compared separately). Batches that are corrupt on either side are ``log-corrupt``. Anything above the limit is legal: it
+is an unreplicated tail.
 
-Where the replicas never settled, there is no limit to go by. There, two logs that have the same batch, by leader epoch,
-base offset, CRC and size, must have the same one right before it (cause ``before``): a follower appends behind a batch
-only if its leader has that one too. Legal: a replica that ends earlier, and a tail of an older epoch that was not cut
-off yet, since no batch of another replica follows it.
+If the replicas never settled, there is no limit. Then, if two logs have the same batch (by leader epoch, base offset,
+CRC and size), they must also have the same batch right before it (cause ``before``), because a follower appends after a
+batch only if its leader has that batch too. Legal: a replica that ends earlier, and a tail of an older epoch that is
+not truncated yet, since no batch of another replica follows it.
 
     leader b1: [0..9 crc A] [10..19 crc B]      b2: [0..9 crc A] [10..19 crc C]         b2 diverges at offset 10
     b1: [0..9 epoch 1] [10..19 epoch 2]         b2: [0..9 epoch 0] [10..19 epoch 2]     not settled: before 10
@@ -34,9 +35,10 @@ def find(tables: Tables) -> DataFrame:
 
 
 def _from_leader(tables: Tables) -> DataFrame:
+    """The differences between each follower and the final leader, below the limit."""
     compared = (F.col("base_offset") < F.col("limit")) & (F.col("next_offset") > F.col("start"))
     batches = tables.segments.filter((F.col("kind") == "batch") & compared)
-    # one row per base offset, also when a damaged log holds it twice: both ends are compared
+    # one row per base offset, even if a damaged log has it twice: the least and the most of each field are compared
     keyed = batches.groupBy("place", "broker", "is_leader", "base_offset").agg(
         *(F.min(name).alias(f"least_{name}") for name in _COMPARED),
         *(F.max(name).alias(f"most_{name}") for name in _COMPARED),
@@ -75,7 +77,7 @@ def _from_leader(tables: Tables) -> DataFrame:
 
 
 def _before(unsettled: DataFrame) -> DataFrame:
-    """Each batch of several logs that follows different batches in them. A hole before it says nothing."""
+    """Each batch that several logs have, but after different batches. A hole before it proves nothing."""
     own = Window.partitionBy("place", "broker").orderBy("segment", "position")
     earlier = F.struct("leader_epoch", "base_offset", "crc", "size_bytes", "next_offset")
     follows = unsettled.withColumn("earlier", F.lag(earlier).over(own)).filter(

@@ -19,12 +19,12 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per hole; ``offset`` or ``sequence`` is where it begins, ``size`` how long it is."""
+    """One anomaly per gap; ``offset`` or ``sequence`` is where it begins, ``size`` is its length."""
     return _offsets(tables).union(_sequences(tables))
 
 
 def _offsets(tables: Tables) -> DataFrame:
-    """Holes between batches, before the first and after the last: an end mark at the limit closes the row."""
+    """Offsets without a batch: between batches, before the first, and after the last one up to the limit."""
     batches = tables.segments.filter(
         F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
     ).select("place", "start", "base_offset", "next_offset")
@@ -59,7 +59,7 @@ def _sequences(tables: Tables) -> DataFrame:
         .join(highest, key)
         .filter(F.col("sequence") < F.col("highest"))
     )
-    # a sequence minus how many are missing before it is the same for all that follow each other: one island per stretch
+    # a sequence minus the number of missing ones before it is equal for consecutive sequences: one island per stretch
     before = Window.partitionBy(*key).orderBy("sequence").rowsBetween(Window.unboundedPreceding, -1)
     island = F.col("sequence") - F.coalesce(F.sum("values").over(before), F.lit(0))
     stretches = (

@@ -1,12 +1,12 @@
 """lost-offset-commit: an offset that a group committed is not in the log of its coordinator.
 
-Definition. The most advanced replica of ``__consumer_offsets`` says what each group has committed: the last record of
-its key, by log offset; those of a transaction count if it was committed. ``missing``: an offset was committed for
-certain, and no record has it, though the log is whole. ``regressed``: the last record has an offset below every one
-that may be the last by the histories, and none of these is missing. Not judged where an election may cut off what was
-acknowledged, where no record is about the group unless all partitions are there and whole, or where its offset was
-removed. ``missing`` is not judged if the log was compacted or damaged. Legal: any of the offsets of commits that
-overlap in time; one whose outcome is unknown, unless a later generation has committed.
+Definition. The most advanced replica of ``__consumer_offsets`` shows what each group has committed: the last record of
+its key, by log offset. Records in a transaction count if it was committed. ``missing``: an offset was certainly
+committed, and no record has it, although the log is whole. ``regressed``: the last record has an offset below every one
+that can be the last according to the histories, and none of these is missing. Not judged if an election may truncate
+acknowledged records, if the group's offset was removed, or if no record is about the group and a partition of the topic
+is missing or not whole. ``missing`` is not judged if the log was compacted or damaged. Legal: any of the offsets if
+their commits overlap in time; an offset whose commit has an unknown outcome, unless a later generation has committed.
 
     orders: offset-commit 80 ok, offset-commit 120 ok       __consumer_offsets: orders t-0 80
 """
@@ -26,7 +26,7 @@ MISSING, REGRESSED = "missing", "regressed"
 
 
 def lost_offset_commit(evidence: GroupEvidence) -> Iterator[Anomalous]:
-    """One anomaly per offset; ``offset`` is the one that is missing, or the one that the log ends with."""
+    """One anomaly per offset; ``offset`` is the missing one, or the last one in the log."""
     for (group, place), partition in evidence.partitions.items():
         stored = partition.stored
         if stored is None or not partition.certain:
@@ -44,7 +44,7 @@ def _detail(group: str, commit: OffsetCommit) -> dict[str, Any]:
 
 
 def _missing(partition: GroupPartition, stored: StoredCommits) -> Iterator[OffsetCommit]:
-    """The first commit of each offset that is nowhere."""
+    """For each certainly committed offset that no record has: its first commit."""
     if not stored.is_whole:
         return
     seen = set(stored.offsets)
@@ -55,8 +55,11 @@ def _missing(partition: GroupPartition, stored: StoredCommits) -> Iterator[Offse
 
 
 def _regressed(partition: GroupPartition, stored: StoredCommits) -> tuple[int, OffsetCommit] | None:
-    """The highest offset that the log may end with, and the lowest commit that may be the last, if it is above."""
-    # whatever had ended before this one began is overwritten
+    """The highest offset that may be the log's last, and the lowest commit that may be the last one, if it is above.
+
+    None if there is no regression.
+    """
+    # a commit that had ended before this time is overwritten
     overwritten_ns = max(commit.begin_ns for commit in partition.certain)
     commits = not_fenced(partition.commits, partition.certain)
     may_be_last = [commit for commit in commits if commit.end_ns >= overwritten_ns]

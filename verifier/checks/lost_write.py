@@ -2,9 +2,9 @@
 
 Definition. The value was acknowledged, and the final leader's log has no copy of it between its start and its final
 high watermark, not even at the tail. Jepsen proves a loss by reads (a later value was read, this one never was). Here,
-the log decides, and the example shows both. A record acknowledged below the offset up to which records were to be
-deleted (``verifier.deletions``) is not lost. Once anything was deleted, an acknowledgement without an offset is not
-judged. If a log begins higher than any requested deletion, the records in between are lost.
+the log decides, and the example shows both. A record that was acknowledged below the offset up to which records were to
+be deleted (``verifier.deletions``) is not lost. If anything was deleted, an acknowledgement without an offset is not
+judged. If a log begins above all requested deletions, the records in between are lost.
 
     send  s1/7 -> ok, offset 7        log of the final leader: ... 6:(s1/6) 7:(s1/8) ...        s1/7 is lost
 """

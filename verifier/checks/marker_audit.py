@@ -1,32 +1,32 @@
 """marker-audit: the markers in the logs are not those that the coordinators decided.
 
-Definition. ``__transaction_state`` has a record for each step of a transaction: PrepareCommit or PrepareAbort is the
+Definition. ``__transaction_state`` has a record for each step of a transaction. PrepareCommit or PrepareAbort is the
 decision, with the partitions that it concerns, and the Complete record after it says that each of them has its marker.
-In each partition, the markers of a producer are matched with its decisions there, both in order; of all possible
-matches, the one with the fewest contradictions counts. What remains: a completed decision without a marker (cause
-``missing``); a marker that no decision accounts for, or that ends records of the transaction after it (cause
-``stray``); a marker that contradicts its decision (cause ``opposite``); a COMMIT that also ends what its producer had
-begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided, since
-raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the cause
-``decisions``. A marker of a lower coordinator epoch than one of the same producer before it has the cause
-``former-coordinator``: the later coordinator has taken over, and a broker refuses the former one's marker with
-TRANSACTION_COORDINATOR_FENCED (``ProducerAppendInfo.checkCoordinatorEpoch``). So has a marker that ends something, and
-whose coordinator epoch is lower than the leader epoch of the record that decided it, by any match without a
-contradiction: a coordinator sends no marker before it has stored the decision.
+In each partition, the markers of a producer are matched with its decisions there, both in order. Of all possible
+matches, the one with the fewest contradictions counts. Its contradictions are anomalies: a completed decision without a
+marker (cause ``missing``); a marker that belongs to no decision, or that ends records of the transaction after it
+(cause ``stray``); a marker that contradicts its decision (cause ``opposite``). A COMMIT that also ends records that its
+producer wrote in an earlier epoch has the cause ``former-epoch``: they belong to another transaction, which no one had
+decided to commit, since raising the epoch aborts it first. A record that contradicts an earlier decision about the same
+transaction has the cause ``decisions``. A marker with a lower coordinator epoch than an earlier one of the same
+producer has the cause ``former-coordinator``: the later coordinator has taken over, and a broker refuses the former
+one's marker with TRANSACTION_COORDINATOR_FENCED (``ProducerAppendInfo.checkCoordinatorEpoch``). So has a marker that
+ends something if its coordinator epoch is lower than the leader epoch of every decision to which it may belong in a
+match without contradictions, because a coordinator sends no marker before it has stored the decision.
 
-Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
-sends it until it is told, and the next coordinator again; markers of two producers in any order of coordinator
-epochs, since a broker compares only those of one; a decision that its coordinator had not completed; a commit that a
-fence under a later epoch replaces, if it has no marker, since its record may not have been acknowledged in time. A log
-that does not begin at 0, has gaps, or has control batches that cannot be read is not laid beside decisions, nor are
-producers whose records of ``__transaction_state`` may be missing, nor anything under
-``unclean.leader.election.enable``: an election may cut a marker off. Those in ``__consumer_offsets`` are, unless the
-brokers' own default allows such elections.
+Legal: a marker in a partition where the producer wrote nothing; a second marker of one decision that ends nothing,
+since a coordinator sends a marker until it is confirmed, and the next coordinator sends it again; markers of two
+producers in any order of coordinator epochs, since a broker compares only those of one producer; a decision that its
+coordinator had not completed; a commit without a marker that a fence under a later epoch replaces, since its record may
+not have been acknowledged in time. Three kinds of evidence are not compared with decisions: logs that do not begin at
+0, have gaps, or have unreadable control batches; producers whose records in ``__transaction_state`` may be missing; and
+logs under ``unclean.leader.election.enable``, because an election may truncate a marker. (For ``__consumer_offsets``,
+the brokers' own default of that setting counts.)
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """
 
-# The logs of all partitions are compared with one topic, in this process: what decides is few records. Pure.
+# The logs of all partitions are compared with one topic, which has few records, in this process. Pure.
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def marker_audit(evidence: TransactionEvidence) -> Iterator[Anomalous]:
 def _of_former_coordinators(
     evidence: TransactionEvidence, place: TopicPartition, log: LogTransactions
 ) -> Iterator[tuple[Ended, str, int]]:
-    """Markers after the epoch of their coordinator: behind what, and in which epoch that was."""
+    """Markers of former coordinators: each with what it comes after ("a marker", "the decision"), and that epoch."""
     fenced = {each.marker.marker_offset for each in log.fenced}
     for each in log.fenced:
         yield each.marker, "a marker", each.after_epoch

@@ -16,5 +16,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per poll; ``size`` counts by how many offsets it goes back."""
+    """One anomaly per poll; ``size`` is by how many offsets it goes back."""
     return went_back(tables.jumps, inside=False)

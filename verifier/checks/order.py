@@ -1,8 +1,9 @@
-"""Values after one of their stream that was sent later. Used by ``nonmonotonic-send`` and ``log-reorder``.
+"""Finds values that come after a later value of their stream, for ``nonmonotonic-send`` and ``log-reorder``.
 
-Order is guaranteed within one producer. When a fatal error ends a producer, the next one continues the stream, and what
-the first had in flight may still arrive later: such a value is compared only with values of the same producer id. An
-acknowledged value had arrived before its client sent anything under another id, so it is compared with all.
+Owns this comparison; the checks own the positions. Order is guaranteed only within one producer. If a fatal error ends
+a producer, the next one continues the stream, and values that the first one had in flight may still arrive later. So a
+value is compared only with values of the same producer id. But an acknowledged value had arrived before its client sent
+anything under another id, so it can be compared with all values of the stream.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from pyspark.sql import functions as F
 
 
 def late_values(placed: DataFrame, position: str, *, across_ids: bool = False) -> DataFrame:
-    """What of the rows (of the ledger, each at its ``position``) comes after a later one of the same producer.
+    """The values in ``placed`` whose position is above that of a later value of the same producer.
 
-    ``across_ids``: acknowledged ones also behind a later one of any producer. ``after_sequence`` and ``after_offset``
-    are the later one that stands first, and where that is.
+    ``placed`` has rows of the ledger; ``position`` is the column with their positions, and rows are cut to the late
+    values. ``across_ids``: acknowledged values are compared with later values of all producers. ``after_sequence`` and
+    ``after_offset`` are the later value with the lowest position, and that position.
     """
 
     def soonest_of(*key: str) -> Column:
-        # from the end on: Spark computes a frame that reaches to the end once for each row
+        # in descending order, because Spark evaluates a frame that reaches to the end again for each row
         order = Window.partitionBy("place", "stream", *key).orderBy(F.col("sequence").desc())
         first = F.min(F.struct(F.col(position).alias("offset"), "sequence"))
         return first.over(order.rowsBetween(Window.unboundedPreceding, -1))
@@ -27,7 +29,7 @@ def late_values(placed: DataFrame, position: str, *, across_ids: bool = False) -
     soonest = soonest_of("first_producer_id")
     if across_ids:
         soonest = F.when(F.col("acked"), soonest_of()).otherwise(soonest)
-    # within a row sequences and positions rise together: late is what comes after the first of the later ones
+    # within a row, sequences and positions rise together, so the late values are at the end of the row
     in_time = F.greatest(F.col("soonest.offset") - F.col(position) + 1, F.lit(0))
     return (
         placed.withColumn("soonest", soonest)

@@ -3,7 +3,7 @@
 Definition. (a) A sequenced value of this run, in the final leader's log or in any read, whose sequence was never
 reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``: its send
 certainly failed; cause ``failed``; (c) in the log, a value that is not a sequenced value or belongs to another run;
-cause ``foreign``; (d) an offset at which a reader was handed bytes that are not a value of this run, although the log's
+cause ``foreign``; (d) an offset at which a reader received bytes that are not a value of this run, although the log's
 bytes there are intact; cause ``undecodable``; (e) in the log, a batch with attributes that no producer of a run sets: a
 transaction or its marker in a run without ``__transaction_state``, a control batch outside of a transaction, a delete
 horizon (nothing is compacted), or an undefined bit; cause ``attributes``.
@@ -21,9 +21,9 @@ from verifier.checks.common import anomalies
 from verifier.claims import LONGEST_SPAN, unfold
 from verifier.tables import Tables
 
-#: All but the codec and the type of the timestamp: nothing in a run is compacted.
+#: The attributes that no producer sets: all except the codec and the type of the timestamp.
 UNASKED = ~0x0F
-#: What a transaction's batches and its markers have besides.
+#: The attributes of transactional batches, and of their markers.
 OF_TRANSACTIONS = (0x10, 0x30)
 
 

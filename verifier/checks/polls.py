@@ -1,10 +1,10 @@
-"""How readers moved from one delivery to the next. Used by the four checks of polls; finds nothing itself.
+"""Finds where readers jumped between deliveries, for the four checks of polls.
 
-Rows are compared, never values: a row covers consecutive offsets, and the next row of the same session and partition
-must begin right after it. A session begins at the offset of its ``assign``, and continues at that of a ``seek``. A
-session without either is judged from its second row on. A session that follows another one of its process may begin
-earlier, but never beyond the position that the process had reached: it would skip what is in between. Rows with the
-same ``op`` were returned by one poll.
+Owns the jumps and how they become anomalies; the checks only choose among them. Whole rows are compared: a row covers
+consecutive offsets, and the next row of the same session and partition must begin right after it. A session begins at
+the offset of its ``assign``, and continues at the offset of a ``seek``. A session without either is judged from its
+second row on. A later session of the same process may begin lower, but never above the position that the process had
+reached, since it would skip the offsets in between. Rows with the same ``op`` were returned by one poll.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
 
-#: What tells one reader's session apart from others.
+#: The columns that identify a reader's session in a partition.
 _WHOSE = ("place", "process", "session")
 
-#: By what an unclean election that moved the reader is known.
+#: The columns that show whether an unclean election moved the reader.
 _BEFORE = ("before_ns", "complete_ns", "had_stream", "had_sequence")
 
 
 def jumps_of(history: DataFrame) -> DataFrame:
-    """Each delivered row that does not begin right after what its session had reached, in rows of the history.
+    """The rows of the history that jump: deliveries and assignments at an unexpected offset.
 
-    And each assignment further on than what the process had reached, by whichever session.
-
-    ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll. ``before_ns``
-    is when its reader had come there, ``had_stream`` and ``had_sequence`` the value that it was handed last.
+    A delivery must begin right after the position of its session. An assignment must not begin above the position that
+    the process had reached in any session. ``expected`` is that position, and ``inside`` says whether the previous row
+    came from the same poll. ``before_ns`` is when the reader reached the position, and ``had_stream`` and
+    ``had_sequence`` are the last value that it received.
     """
     has_offsets = (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset"))
     moves = F.col("f").isin("assign", "seek") & (F.col("first_offset") >= 0)
@@ -68,13 +68,13 @@ def jumps_of(history: DataFrame) -> DataFrame:
 
 
 def went_back(jumps: DataFrame, *, inside: bool) -> DataFrame:
-    """One anomaly per row that begins at or before what its session had reached; ``size`` is how far it goes back."""
+    """One anomaly per row that begins below the expected offset; ``size`` is by how many offsets."""
     back = jumps.filter(_is(inside=inside) & (F.col("first_offset") < F.col("expected")))
     return _found(back, F.col("expected") - F.col("first_offset"), [])
 
 
 def skipped(jumps: DataFrame, positions: DataFrame, *, inside: bool) -> DataFrame:
-    """One anomaly per row that skipped offsets that hold something; ``size`` is how many."""
+    """One anomaly per row that skipped offsets with a value; ``size`` is how many of them."""
     ahead = jumps.filter(_is(inside=inside) & (F.col("first_offset") > F.col("expected")))
     passed = _with_passed(ahead, positions).filter(F.col("passed") > 0)
     return _found(passed, F.col("passed"), ["passed"])
@@ -97,12 +97,11 @@ def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
 
 
 def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
-    """``ahead`` with ``passed``: how many offsets from ``expected`` up to ``first_offset`` hold something for its
-    reader.
+    """``ahead`` with the column ``passed``: how many offsets from ``expected`` to below ``first_offset`` were skipped.
 
-    A value that is not owed to readers of committed records holds nothing for these (``verifier.not_owed``). Counted as
-    the difference of two running sums over the partition, so that many jumps over many holes cost a sort and not a
-    comparison of each with each.
+    Only offsets with a value count. For ``read_committed`` readers, values that are not owed to them do not count
+    (``verifier.not_owed``). The number is the difference of two running sums over the partition. This costs one sort,
+    and not a comparison of each jump with each value.
     """
     columns = ahead.columns
     ends = [
@@ -110,7 +109,7 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
         for sign, end in ((-1, "expected"), (1, "first_offset"))
     ]
     held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"), "not_owed")
-    # an end comes before what begins at it: that is not below it
+    # an end comes before a row that begins at the same offset, because that row is not below it
     below = (
         Window.partitionBy("place")
         .orderBy("at", F.col("held").isNotNull())
@@ -119,7 +118,7 @@ def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
 
     def sum_below(counts: Column) -> Column:
         shown = F.when(counts, F.col("held"))
-        # what began last may reach beyond
+        # the last row may reach beyond the end
         last = F.last(F.when(F.col("held").isNotNull(), F.col("at") + F.coalesce(shown, F.lit(0))), ignorenulls=True)
         over = F.greatest(F.coalesce(last.over(below), F.lit(0)) - F.col("at"), F.lit(0))
         return F.coalesce(F.sum(shown).over(below), F.lit(0)) - over

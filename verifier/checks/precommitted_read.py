@@ -1,11 +1,10 @@
-"""precommitted-read: a reader of committed records was handed a record before the commit of its transaction was
-requested.
+"""precommitted-read: a reader of committed records received a record before its transaction's commit was requested.
 
-Definition. A session that reads only what is committed (its ``isolation`` row says so, or it is a member's of a group)
-was handed a value, and the poll had ended before the client of the transaction that sent it asked to commit it for the
-first time. Both times are from the monotonic clock of one machine. So an open transaction was shown: the reader went
-beyond the last stable offset.
-Values of transactions that are certainly not committed are ``G1a``. Legal: a value that is handed over after the commit
+Definition. A session that reads only committed records (it has an ``isolation`` row, or belongs to a member of a group)
+received a value in a poll that had ended before the client first requested the commit of the value's transaction. Both
+times are from the monotonic clock of one machine. So the reader saw an open transaction, and went beyond the last
+stable offset.
+Values of transactions that are certainly not committed are ``G1a``. Legal: a value that is delivered after the commit
 was requested, even if the client has no answer yet.
 
     producer-1: begin 3, send s1/4 at t-0:17, commit 3 from 8.2 s on        readers-native: poll t-0:17 until 8.1 s
@@ -24,7 +23,7 @@ NAME = "precommitted-read"
 
 
 def precommitted_read(evidence: ClientEvidence) -> Iterator[Anomalous]:
-    """One anomaly per poll row and transaction; ``offset`` is the first one."""
+    """One anomaly per poll row and transaction; ``offset`` is that of its first value."""
     for polled in evidence.polled:
         for first, last, writer in evidence.writers(polled):
             transaction = evidence.transactions[writer]

@@ -1,15 +1,15 @@
-"""read-above-watermark: a reader was handed what was not committed yet.
+"""read-above-watermark: a reader received a record that was not committed yet.
 
-Definition. A poll brought an offset at or above the high watermark that its reader knew when it returned, and the
-leader cannot have changed meanwhile. A leader hands out nothing at or above its high watermark, tells it with every
-answer, and never goes back; so what a reader was handed lies below the watermark that it was told last. Another leader
-may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, also for clients that take the
-watermark of a former leader's late answer, and an unclean election excuses it. A poll whose client knew no watermark is
-not judged.
+Definition. A poll returned a record at or above the high watermark that its reader knew when the poll returned, and the
+leader cannot have changed meanwhile. A leader returns no record at or above its high watermark, includes the watermark
+in every answer, and never lowers it. So all records that a reader received are below the watermark that it was told
+last. Another leader may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, also for clients
+that take the watermark of a former leader's late answer, and an unclean election excuses it. A poll whose client knew
+no watermark is not judged.
 
-This presumes gapless's own brokers, which tell a watermark no lower than the one that bounded the read. Apache Kafka
-takes the watermark that it tells before it reads the log: what was committed between the two is handed out with an
-answer that does not cover it yet. Its runs would be accused, and need another rule.
+This check assumes gapless's own brokers, whose answer never has a lower watermark than the one that bounded the read.
+Apache Kafka determines the watermark of its answer before it reads the log, so the answer may return records that were
+committed in between and are not below that watermark yet. Runs with Apache Kafka would need another rule.
 
     poll: offsets 50..59, high watermark 55         offsets 55..59 were not committed
 """

@@ -1,4 +1,4 @@
-"""read-before-send: a reader was handed a value before it was sent.
+"""read-before-send: a reader received a value before it was sent.
 
 Definition. A poll that returned the value ended before the earliest time at which the value can have been sent. Both
 times are from one machine's monotonic clock. A row of sends has the earliest intended time of its values, and no value
@@ -22,7 +22,7 @@ _KEY = ["place", "stream"]
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per value; ``offset`` is where the poll that was first brought it."""
+    """One anomaly per value; ``offset`` is that of the value in the earliest poll."""
     rows = tables.history.filter(
         well_formed() & F.col("f").isin("send", "sentinel", "poll") & (F.col("type") != "fail") & (F.col("stream") >= 0)
     )
@@ -54,14 +54,14 @@ def find(tables: Tables) -> DataFrame:
 
 
 def _suspects(times: DataFrame) -> DataFrame:
-    """The reads that returned before some send of their stream, of these sequences or of lower ones.
+    """The reads that returned before a send of the same or lower sequences of their stream.
 
-    A stream is sent in the order of its sequences, so in a run in which nothing is wrong this is empty, and the exact
-    comparison costs nothing.
+    A stream is sent in the order of its sequences. So in a correct run, this is empty, and the exact comparison that
+    follows costs nothing.
     """
     is_read = F.col("read").isNotNull()
     reaches = F.when(is_read, F.col("sequence") + F.col("values") - 1).otherwise(F.col("sequence"))
-    # a send that begins where a read ends concerns it
+    # a send that begins at the last sequence of a read counts for this read
     upto = Window.partitionBy(*_KEY).orderBy("reaches", is_read)
     return (
         times.withColumn("reaches", reaches)

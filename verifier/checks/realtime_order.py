@@ -30,7 +30,7 @@ def find(tables: Tables) -> DataFrame:
     )
     acknowledged = rows.select("place", F.col("complete_ns").alias("at"), last.alias("acknowledged"))
     sent = rows.withColumn("at", F.col("invoke_ns"))
-    # at one and the same time, what is sent comes first: the other is not before it
+    # at equal times, the send comes first, because the acknowledgement is not before it
     before = (
         Window.partitionBy("place")
         .orderBy("at", F.col("acknowledged").isNotNull())

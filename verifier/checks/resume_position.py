@@ -1,11 +1,11 @@
-"""resume-position: a member that was assigned a partition passed over records that its group had not committed past.
+"""resume-position: a member that was assigned a partition skipped records beyond its group's committed offset.
 
-Definition. A member was assigned a partition, and the offset at which it began lies beyond every committed offset that
-it may have been told (``verifier/groups/positions.py``): there are records between the nearest of them and the offset.
+Definition. A member was assigned a partition and began beyond every committed offset that it may have been told
+(``verifier/groups/positions.py``), and there are records between the closest of these and its first offset.
 ``skipped``: the group had committed an offset. ``reset``: nothing can have been committed, and the member did not begin
-at the start of the log, as ``auto.offset.reset=earliest`` says. Legal: a later offset if only control records, or
-records of transactions that were not committed, lie in between; the offset of any commit whose outcome is unknown or
-that overlaps the assignment. One that begins too early is a ``committed-offset-regression``.
+at the start of the log, as ``auto.offset.reset=earliest`` demands. Legal: a later offset if only control records, or
+records of transactions that were not committed, are in between; the offset of any commit whose outcome is unknown or
+that overlaps the assignment. A member that begins too early is a ``committed-offset-regression``.
 
     orders, generation 3: offset-commit 120 ok      generation 4: resume at 135      120 to 134 are skipped
 """

@@ -1,10 +1,10 @@
 """sequence-duplicate: one sequence of a producer is at two offsets.
 
 Definition. In the final leader's log, from its start to the limit: the same producer id, epoch and base sequence at
-more than one offset. A broker knows what a producer has appended, and acknowledges a repetition without appending it,
-so this is wrong even if all replicas agree, whatever the values are. Legal: the same sequence under another epoch or
-id (this is due to the client), the same batch twice at one offset in a file (``log-reorder``), and a sequence that
-recurs after 2147483648 others.
+more than one offset. A broker knows which sequences a producer has appended, and acknowledges a repeated batch without
+appending it. So this is wrong even if all replicas agree, whatever the values are. Legal: the same sequence under
+another epoch or id (the client caused that), the same batch twice at one offset in a file (``log-reorder``), and a
+sequence that recurs after 2147483648 others.
 
     log: 0:[p7 e0 seq 0..9] 10:[p7 e0 seq 10..19] 20:[p7 e0 seq 0..9]        sequence 0 is at 0 and at 20
 """
@@ -20,7 +20,7 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per sequence; ``offset`` is the lowest that it has, ``size`` how many it has."""
+    """One anomaly per sequence; ``offset`` is its lowest offset, ``size`` the number of its offsets."""
     key = ["producer_id", "producer_epoch", "base_sequence"]
     found = (
         sequenced(tables)

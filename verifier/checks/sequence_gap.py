@@ -24,7 +24,7 @@ CONTROL = 0x20
 
 
 def sequenced(tables: Tables) -> DataFrame:
-    """The batches of the final leaders' logs that carry a sequence."""
+    """The batches in the judged range of the final leaders' logs that have a sequence. Control batches have none."""
     return tables.segments.filter(
         F.col("is_leader")
         & (F.col("kind") == "batch")

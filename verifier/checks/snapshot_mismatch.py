@@ -3,7 +3,7 @@
 Definition. A ``.snapshot``, or the ``.producers`` that a gapless broker writes with it, holds each producer's newest
 batch below the file's offset. For any replica: an unreadable snapshot, or one of more than 64 MB (cause
 ``unreadable``); an entry that differs from the replay in epoch, last sequence, offsets or timestamp (cause ``entry``);
-a producer that is missing in the snapshot (cause ``lacks``) or of which the log has nothing (cause ``stranger``); an
+a producer that is missing in the snapshot (cause ``lacks``) or that the log does not have (cause ``stranger``); an
 offset beyond the end of the log (cause ``beyond``); after a clean stop, no snapshot at the end of the log (cause
 ``missing``). A broker that starts from a wrong snapshot mistakes duplicates for new batches.
 

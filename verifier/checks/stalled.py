@@ -10,8 +10,8 @@ unknown.
     heal ends at 50 s      t-0: acknowledged at 50.2 s      t-1: 40 records sent, nothing acknowledged until 60 s
 """
 
-# Found in this process, from the accounts of the histories: a partition that is stalled has no sentinel, and with it no
-# place in the tables that Spark asks. Pure.
+# Found without Spark, from the accounts of the histories: a stalled partition has no sentinel, and is therefore not in
+# the tables of Spark. Pure.
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "stalled"
 
 
 def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
-    """One anomaly per partition; ``detail`` says since when and for how long."""
+    """One anomaly per partition; ``detail`` has the time of the last heal, the wait in ms, and the bound in s."""
     waited = _waited(run)
     if waited is None or waited[1] - waited[0] < ns_of_seconds(run.settings.stalled_after_s):
         return
@@ -43,9 +43,9 @@ def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
 
 
 def unproven(run: RunModel, closing: Closing) -> list[tuple[str, int]]:
-    """Partitions that were written to without success although ``recovery`` was shorter than the bound.
+    """Partitions that acknowledged nothing in the phase ``recovery``, although it was shorter than the bound.
 
-    It ends early only when each partition takes writes, so that such a record contradicts itself.
+    The phase ends early only if every partition accepts writes, so the records of such a run contradict each other.
     """
     waited = _waited(run)
     if waited is None or waited[1] - waited[0] >= ns_of_seconds(run.settings.stalled_after_s):
@@ -54,7 +54,7 @@ def unproven(run: RunModel, closing: Closing) -> list[tuple[str, int]]:
 
 
 def in_vain(closing: Closing, since_ns: int) -> Iterator[tuple[tuple[str, int], int | None]]:
-    """Partitions written to after this time without an acknowledgement since, each with its last acknowledgement."""
+    """Partitions with attempted writes but no acknowledgement after this time, each with its last acknowledgement."""
     acked: dict[tuple[str, int], int] = {}
     tried: dict[tuple[str, int], int] = {}
     for account in closing.accounts:
@@ -69,7 +69,7 @@ def in_vain(closing: Closing, since_ns: int) -> Iterator[tuple[tuple[str, int], 
 
 
 def _waited(run: RunModel) -> tuple[int, int] | None:
-    """From the end of the heal to the end of the recovery; None without either."""
+    """The ends of the phases ``heal`` and ``recovery`` in ns; None if either is missing."""
     healed, recovery = run.phase(HEAL), run.phase(RECOVERY)
     if healed is None or recovery is None or healed.end_ns is None or recovery.end_ns is None:
         return None

@@ -17,5 +17,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per file; ``offset`` is the one that its last batch is followed by."""
+    """One anomaly per file; ``offset`` is the next offset after its last batch."""
     return findings(tables, TAIL)

@@ -1,15 +1,15 @@
 """torn-transaction: a transaction is committed in one partition, and aborted or missing in another.
 
-Definition. With the markers of each partition beside the decisions as for ``marker-audit``: a transaction that ends
-with a COMMIT in at least one partition, and in another one of its partitions with an ABORT, or without any marker
-although the coordinator completed it. A reader of committed records is given one part of the transaction without the
-other. Found in the partition that is not committed. Legal: what is legal for ``marker-audit``; a transaction of which
-nothing is committed is not torn.
+Definition. The markers of each partition are matched with the decisions as for ``marker-audit``. An anomaly is a
+transaction that ends with a COMMIT in at least one of its partitions, and in another one with an ABORT, or without any
+marker although the coordinator completed it. So a reader of committed records receives one part of the transaction
+without the other. It is reported for the partition in which it is not committed. Legal: everything that is legal for
+``marker-audit``; a transaction that is committed in no partition is not torn.
 
     x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: [p7 e0] COMMIT p7 e0        t-1: [p7 e0] ABORT p7 e0
 """
 
-# Found in this process, beside marker-audit. Pure.
+# From the same evidence as marker-audit, in this process. Pure.
 
 from __future__ import annotations
 
@@ -45,5 +45,6 @@ def torn_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
 
 
 def _open_since(evidence: TransactionEvidence, place: TopicPartition, decision: Decision) -> int | None:
+    """The first offset of the producer's open transaction in this partition; None if it has none."""
     begun = evidence.logs[place].open.get(decision.producer_id)
     return None if begun is None else begun.first_offset

@@ -1,15 +1,15 @@
 """undecided-commit: a client was told of a commit, and no coordinator decided it, or not for all of it.
 
-Definition. A producer's transactions of which something was acknowledged, and of which its client was told that they
-are committed, are matched with the decisions to commit that ``__transaction_state`` has for its id, both in order; so
-are those of unknown outcome of which a COMMIT ends something. A decision fits if it names all partitions in which
-something of the transaction was acknowledged, and if the markers that end it there may be its own, laid beside the
-decisions as for ``marker-audit`` in whatever way contradicts nothing. What is left over without a decision, though its
-client was told, was committed by no one, or without one of its partitions: its records there become part of the
-producer's next transaction, or stay open. Legal: decisions of which no client was told; a commit whose outcome is
-unknown; a transaction in which nothing was acknowledged, of which no coordinator need know. Not judged for a producer
-of whose id something may be missing in the topic. Also judged under ``unclean.leader.election.enable``, which does not
-hold for the coordinators' topic, but by the names of the partitions alone.
+Definition. For each producer id, the transactions that a client was told are committed, and that have acknowledged
+records, are matched with the decisions to commit in ``__transaction_state``, both in order. Transactions of unknown
+outcome are matched too if a COMMIT marker ends some of their records. A decision fits if it names all partitions with
+acknowledged records of the transaction, and if the markers that end these records may belong to it, by any match as for
+``marker-audit`` that has no contradiction. If a transaction has no decision although its client was told of the commit,
+no coordinator committed it, or none committed it in all of its partitions: its records there become part of the
+producer's next transaction, or stay open. Legal: decisions that no client was told about; a commit whose outcome is
+unknown; a transaction without acknowledged records, which no coordinator needs to know. Not judged for a producer whose
+records may be missing in the topic. Under ``unclean.leader.election.enable``, which does not apply to the coordinators'
+topic, only the partitions' names are compared.
 
     p7: begin 3, t-0:5 and t-1:4 ok, commit 3 ok, begin 4, t-1:6 ok        x: p7 PrepareCommit [t-0]; p7 Ongoing [t-1]
 """
@@ -30,7 +30,7 @@ NAME = "undecided-commit"
 
 
 def undecided_commit(seen: ClientEvidence, evidence: TransactionEvidence) -> Iterator[Anomalous]:
-    """One anomaly per commit without a decision, where its transaction wrote first."""
+    """One anomaly per commit without a decision, at its transaction's first acknowledged record."""
     by_producer: dict[int, list[ClientTransaction]] = defaultdict(list)
     for transaction in seen.transactions:
         if transaction.producer_id >= 0 and any(sent.first_offset >= 0 for sent in transaction.sent):

@@ -1,19 +1,19 @@
 """watermark-regression: the high watermark that a reader was told went back under the same leader.
 
 Definition. Two rows of one live session and partition follow each other, the second with a lower high watermark, and
-the leader epoch cannot have changed between them. A leader's high watermark never goes back; a new one, cleanly
-elected, begins with what it was told as a follower and may for a moment serve less (its followers may know more by
-then). Clients are not told the epoch, so it is bounded from both sides:
+the leader epoch cannot have changed between them. A leader's high watermark never goes back. But a new leader, cleanly
+elected, begins with the watermark that it was told as a follower, and may for a moment serve a lower one than its
+predecessor did. Clients are not told the epoch, so it is bounded from both sides:
 
-- **not before**: a leader that says ``h`` has committed offset ``h - 1``, and the final log tells in which epoch that
+- **not before**: a leader that says ``h`` has committed offset ``h - 1``, and the final log shows in which epoch that
   was written. The leader's own epoch is at least that.
-- **not after**: the final epoch has no successor. Of another one it is known to have been in office at a time if a
-  value was sent after that and is in the final log with that epoch: a replica takes no more from a former leader
-  once it is one itself. The native client, having fetched in an epoch, takes no answer from the leader of an earlier
-  one. librdkafka and kafka-python may take the watermark of such an answer if it is late; so of theirs only one above
-  the offset at which the epoch begins is judged, since no former leader has committed that much.
+- **not after**: the final epoch has no successor. Another epoch was certainly in office at a time if a value was sent
+  after that time and is in the final log with this epoch, because a replica accepts nothing from a former leader once
+  it is the leader itself. After the native client has fetched in an epoch, it accepts no answer from the leader of an
+  earlier epoch. librdkafka and kafka-python may accept the watermark of such an answer if it is late. So for them, only
+  a watermark above the offset at which the epoch begins is judged, since no former leader has committed that much.
 
-Where the two bounds leave a gap, the check finds nothing. It does not judge final readers, since nothing is sent after
+If the two bounds leave a gap, the check finds nothing. It does not judge final readers, since nothing is sent after
 them.
 
     epoch 3 from offset 50 on     polls of a session: high watermark 60, at 2 s: 55     s1/9 in epoch 3, sent at 3 s

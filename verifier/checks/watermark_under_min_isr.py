@@ -1,16 +1,16 @@
 """watermark-under-min-isr: the high watermark moved while fewer than min.insync.replicas replicas were in sync.
 
-Definition. A leader that has adopted an ISR of fewer than ``min.insync.replicas`` members (or replicas, if there are
-fewer) notes so in its journal, with its high watermark at that moment. Until it notes a larger ISR, or that it leads no
-more, that watermark must stay. The anomaly: a reader was told a higher one meanwhile. Readers are then handed what the
-next election may remove. (Kafka: KAFKA-15583, KIP-966.)
+Definition. When a leader adopts an ISR with fewer than ``min.insync.replicas`` members (or with fewer than all
+replicas, if there are not that many), it notes this in its journal, together with its high watermark at that moment.
+Until it notes a larger ISR, or that it no longer leads, that watermark must not move. The anomaly: a reader was told a
+higher one meanwhile. Readers then receive records that the next election may remove. (Kafka: KAFKA-15583, KIP-966.)
 
-It must have been this leader that told it. So, as with ``under-min-isr``, only times count in which no other broker can
-have led. And only watermarks count that are above the offset at which the leader's epoch begins: a lower one may come
-from a former leader, whose answer was late or is what the client remembers (the second example). Where an election may
-cut off what is committed, or a fault took records from a disk, a former leader may have told a higher one than that, so
-only the partition's first epoch is judged. Legal: what the leader had committed before, no matter who is told about it
-later; what moves when the ISR has grown. A missing journal shows nothing.
+This leader itself must have told the watermark. So, as for ``under-min-isr``, times count only if no other broker can
+have led. And watermarks count only above the offset at which the leader's epoch begins: a lower one may come from a
+former leader, whose answer was late or is still in the client's memory (the second example). If an election may
+truncate committed records, or a fault removed records from a disk, a former leader may have told a higher one than
+that, so only the partition's first epoch is judged. Legal: a watermark up to the noted one, no matter when a reader is
+told about it; a watermark that moves after the ISR has grown. A missing journal shows nothing.
 
     b1 at 2.0 s: 1 of 2 wanted is in sync, high watermark 40     reader at 2.2 s: high watermark 55     b1, 9.0 s: over
     b1, epoch from 60: 1 of 2 in sync, high watermark 40         reader: high watermark 55, as b2 told it before: legal
@@ -31,7 +31,7 @@ NAME = "watermark-under-min-isr"
 
 
 class ToldWatermark(NamedTuple):
-    """What a reader knew when a poll had returned."""
+    """The high watermark that a reader knew when a poll returned, at ``complete_ns``."""
 
     place: TopicPartition
     process: str
@@ -41,7 +41,7 @@ class ToldWatermark(NamedTuple):
 
 
 def watermark_under_min_isr(times: Sequence[TooFew], told: Iterable[ToldWatermark]) -> Iterator[Anomalous]:
-    """One anomaly per row; ``offset`` is the first that was not committed."""
+    """One anomaly per row; ``offset`` is the first uncommitted one. ``times`` are when leaders had too small an ISR."""
     for each in told:
         for time in times:
             if (

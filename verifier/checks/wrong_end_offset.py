@@ -1,14 +1,14 @@
 """wrong-end-offset: ListOffsets named an end that the partition cannot have had at the time.
 
-Definition. A reader asked where a partition ends, and was answered before something below that offset can have been
-there. ``not-yet-sent``: a value that was acknowledged below it was sent only after the answer had come. ``undecided``:
-a session whose ``isolation`` row says that it reads only what is committed was told an end that is no last stable
-offset. Either the log never had it as one: it is inside a transaction, between its first record and its marker, and
-where no other transaction begins. Or below it is a record of a transaction that is committed, and that the client had
-not asked to commit when the answer came. All times are from the monotonic clock of one machine. (Kafka: the high
-watermark, and the last stable offset for readers of committed records; KAFKA-5522.) Legal: an end that is behind, as
-one that a former leader tells is; an end beyond a transaction that was aborted before the client asked for its end. Not
-judged under ``unclean.leader.election.enable``: an election may give an offset to another record.
+Definition. A reader asked where a partition ends, and received an end offset that the partition cannot have had yet.
+``not-yet-sent``: a value that was acknowledged below that offset was sent only after the answer had arrived.
+``undecided``: a session with an ``isolation`` row, which reads only committed records, was told an end that cannot have
+been the last stable offset. There are two cases. The offset is inside a transaction, between its first record and its
+marker, and no other transaction begins there. Or there is a record below it whose transaction is committed, but whose
+client had not requested the commit when the answer arrived. All times are from the monotonic clock of one machine.
+(Kafka: the high watermark, and the last stable offset for readers of committed records; KAFKA-5522.) Legal: an end that
+is too low, such as one from a former leader; an end beyond a transaction that was aborted before the client requested
+that. Not judged under ``unclean.leader.election.enable``, because an election may give an offset to another record.
 
     readers-native: told the end 18 of t-0 at 2.0 s        send s1/4: at offset 17, intended for 2.1 s
 """

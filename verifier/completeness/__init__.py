@@ -1,7 +1,8 @@
-"""Whether the evidence of a run is complete, and the harness was not overloaded. Pure rules over facts.
+"""Checks that the evidence of a run is complete, and that the harness was not overloaded. Pure.
 
-``valid`` may only be said about a run that passes all of them. Each module has the rules of one kind of evidence; each
-doubt is one line for people, and names the evidence that it makes blind.
+Owns these rules: each module has those for one kind of evidence. Each broken rule gives a doubt, which is one line for
+people and says which kinds of evidence cannot be trusted. Only a run without doubts can be ``valid``. Does not own the
+verdict (``verifier.verdict``) or the kinds of evidence (``verifier.doubts``).
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from verifier.facts import Facts
 
 
 def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
-    """Why the evidence does not suffice; empty if it does. The same reason is given once.
+    """All doubts about the evidence; empty if it is complete. No two doubts have the same reason.
 
-    What the run itself says went wrong comes first: the rest often follows from it.
+    The problems that the run itself recorded come first, because the others often follow from them.
     """
     found = [
         *experiment.problems(run),
@@ -54,7 +55,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
 
 
 def _once(found: Iterable[Doubt]) -> Iterator[Doubt]:
-    """Doubts with the same reason as one, blind for what any of them is."""
+    """Merges doubts with the same reason; the merged doubt blinds every kind of evidence that one of them blinds."""
     together: dict[str, Doubt] = {}
     for doubt in found:
         known = together.get(doubt.reason)

@@ -1,8 +1,8 @@
-"""Whether each row belongs to the session and the transaction that make it count. Pure.
+"""Checks that each row of a history belongs to a known session and transaction. Pure.
 
-What a member did counts for the group that its session names, what a committed reader was handed counts if its session
-says what it is, and what was sent counts for its transaction, with the end that this had. Without these rows nothing
-would be compared, and nothing found.
+Owns these doubts. The checks need three links. A ``member`` row links a session to its group. An ``isolation`` row says
+that a session reads only committed records. And ``begin``, ``commit`` and ``abort`` rows say which transaction a value
+belongs to, and how it ended. Without these rows, the checks would compare nothing and find nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from verifier.evidence.run_model import RunModel
 from verifier.workload_asked import transactions_asked
 
 _ISOLATION, _READ_COMMITTED = "isolation.level", "read_committed"
-#: How many sessions or ranges of transactions a doubt names.
+#: The most sessions, or ranges of transactions, that a doubt names.
 _MOST = 5
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """Rows that no check would count, one line for each history and reason."""
+    """Rows that no check would count: one doubt for each history and reason."""
     for account in closing.accounts:
         declared = run.evidence.process(account.process)
         if account.state != "damaged" and declared is not None:
@@ -42,10 +42,11 @@ def _of_members(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[
 
 
 def _of_readers(run: RunModel, account: HistoryAccount, declared: DeclaredProcess, closing: Closing) -> Iterator[str]:
-    """Where transactions are written, all readers are handed only what is committed, but for those of one client.
+    """Sessions whose isolation is not the one that the run asked for. Applies only to runs with transactions.
 
-    A session that reads everything, and says that it does not, is owed all that was aborted, and no one would miss it.
-    Without the load's settings, which is said already, no one knows. Elsewhere nothing is aborted.
+    There, all readers have ``isolation.level=read_committed``, except those of one client. If a session reads
+    everything but its history says ``read_committed``, it can skip values that look aborted, and no check finds that.
+    Without the load's settings (which have their own doubt), the isolation that was asked for is unknown.
     """
     if declared.role not in ("readers", "final") or closing.load is None or transactions_asked(run) is None:
         return
@@ -61,7 +62,7 @@ def _of_readers(run: RunModel, account: HistoryAccount, declared: DeclaredProces
 
 
 def _reads_committed(run: RunModel, declared: DeclaredProcess, load: Mapping[str, object]) -> bool:
-    """As the load decides it."""
+    """Whether a reader should have ``read_committed`` isolation. This is the same rule as in the load."""
     config = load.get("consumer_config")
     if isinstance(config, dict) and _ISOLATION in config:
         return bool(config[_ISOLATION] == _READ_COMMITTED)

@@ -1,7 +1,7 @@
-"""Whether the machine's wall clock was steady enough for timestamps to be compared with the run's span. Pure.
+"""Checks that the wall clock was steady enough to compare timestamps with the start and end of the run. Pure.
 
-Samples are seconds apart, so that a clock which jumped may have stood elsewhere between two of them. A shift within the
-margin that all runs are granted is no matter; the bounds are widened by it (``verifier.bounds``).
+Owns this doubt. The clock is sampled every few seconds, so a clock that jumped may have shown other times between two
+samples. A shift within the margin that every run has raises no doubt; ``verifier.bounds`` widens the bounds by it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from verifier.evidence.units import seconds_of_ms
 
 
 def doubts(closing: Closing) -> Iterator[Doubt]:
-    """A clock that moved by more than the margin: no one is accused of a timestamp then."""
+    """A doubt if the clock moved by more than the margin. Then no timestamp counts as an anomaly."""
     moved_ms = closing.clock.span_ms
     if moved_ms > MARGIN_MS:
         yield Doubt(

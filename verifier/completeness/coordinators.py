@@ -1,7 +1,8 @@
-"""Whether the logs are there that say what coordinators decided and stored, and what a group wrote. Pure.
+"""Checks that the logs of the coordinators' topics, and of a group's output, exist and can be read. Pure.
 
-No run declares the coordinators' topics, since brokers create them. But what is absent or damaged in them accuses no
-one of what it lacks, so that without them nothing would be found.
+Owns these doubts. No run declares ``__transaction_state`` and ``__consumer_offsets``, because brokers create them. But
+the checks take no missing record in a damaged or absent log as an anomaly. So without these logs, they would find
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from verifier.workload_asked import transactions_asked
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """What is not there, or cannot be read. It is the cluster's data: nothing becomes blind."""
+    """Missing or unreadable logs. They are the cluster's own data, so these doubts blind no evidence."""
     there = closing.coordinators
     absent = [
         (f"{topic}-{number}", "no broker has a log of it, and the run used it")
@@ -38,7 +39,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _wanted(run: RunModel) -> dict[str, int]:
-    """How many partitions each of these topics has, if the workload needs it. Those of others are never read."""
+    """The number of partitions of each topic that the workload needs; empty if gapless did not start the cluster."""
     if is_foreign(run):
         return {}
     has_groups = bool(run.evidence.of_role("members"))

@@ -1,4 +1,7 @@
-"""What a process had counted, beside the same in its history. Owns which total is which kind of row. Pure."""
+"""Pairs the totals that a process counted live with the counts of its history. Pure.
+
+Owns which total in a series corresponds to which rows; judges nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import NamedTuple
 from verifier.accounts.account import HistoryAccount
 from verifier.evidence.series import SeriesPoint
 
-#: The word for it, a row's function and outcome, and the total of a series.
+#: For each kind of value: its name in messages, the function and outcome of its rows, and the total in a series.
 _KINDS = (
     ("acknowledged", "send", "ok", "total_acked"),
     ("failed", "send", "fail", "total_failed"),
@@ -18,7 +21,7 @@ _KINDS = (
 
 
 class CountedValues(NamedTuple):
-    """Values of one kind: how many the history has, and how many the process had counted."""
+    """One kind of value: how many the history has (``found``), and how many the process counted."""
 
     word: str
     found: int
@@ -26,6 +29,6 @@ class CountedValues(NamedTuple):
 
 
 def counted(account: HistoryAccount, point: SeriesPoint) -> Iterator[CountedValues]:
-    """One for each kind."""
+    """Both counts for each kind of value."""
     for word, function, outcome, total in _KINDS:
         yield CountedValues(word, account.values(function, outcome), getattr(point, total))

@@ -1,6 +1,7 @@
-"""Whether the run declared what it was asked for: every process, every replica, and no other. Pure.
+"""Checks that the run declared every process and replica that its settings ask for, and no others. Pure.
 
-The other modules of this package check whether what was declared is there.
+Owns these doubts, and the number of members that a workload asks for. Whether the declared evidence exists is checked
+by the other modules of this package.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel
 from verifier.workload_asked import workload_of
 
-#: What a workload with a group means where it does not say how many members have a client.
+#: Client -> the default number of members with it, in a workload with a group.
 _USUAL_MEMBERS = {"native": 3, "confluent": 3}
 
 
 def doubts(run: RunModel) -> Iterator[Doubt]:
-    """Where the declaration and the settings disagree. What was never declared would never be missed."""
+    """Contradictions between the declaration and the settings. Evidence that was not declared would not be missed."""
     if not run.evidence.processes:
-        return  # said already, with the histories
+        return  # ``verifier.completeness.histories`` reports it
     for reason in [*_processes(run), *_replicas(run)]:
         yield Doubt(reason)
 
@@ -43,19 +44,19 @@ def _processes(run: RunModel) -> Iterator[str]:
 
 
 def members_asked(run: RunModel) -> dict[str, int]:
-    """How many members of a consumer group the workload has, by client; none without a group."""
+    """The number of group members that the workload asks for, by client; empty without a group."""
     found = workload_of(run).get("members") or {}
     wanted = {client: found.get(client, usual) for client, usual in _USUAL_MEMBERS.items()} if found else {}
     return {client: number for client, number in wanted.items() if number}
 
 
 def transforms(run: RunModel) -> bool:
-    """Whether the members of the workload's group write what they read to another topic."""
+    """Whether the members of the workload's group write the records that they read to another topic."""
     return bool((workload_of(run).get("members") or {}).get("transform"))
 
 
 def _rivals(run: RunModel) -> int:
-    """How many producers, each in another process, share a ``transactional.id`` in the workload."""
+    """The number of producers that share a ``transactional.id``, each in its own process; 1 if none share."""
     found = (workload_of(run).get("transactions") or {}).get("rivals", 1)
     return found if isinstance(found, int) else 1
 

@@ -1,7 +1,7 @@
-"""Whether links were down as often as the faults say that took them down: by their probes and the proxy's log. Pure.
+"""Checks the faults that take links down (``flapping``, ``refuse``) against their probes and the proxy's log. Pure.
 
-Such a fault counts as one that bit, and what happened meanwhile may be excused by it. Its probe is its own record; the
-proxy, another process, notes each time at which a link listens again.
+Owns this check. If such a fault took effect, it can excuse anomalies, so its record must be right. The probe is the
+fault's own record. The proxy is another process, and logs each time that a link begins to listen again.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from verifier.closing.closing import Closing
 from verifier.witness.effectiveness import Injected
 
-#: What the probe of such a fault counts at least if it bit (docs/faults.md), and how often a link is up again for it.
+#: The least counts in the probe of an effective fault (docs/faults.md), and how often it brings its links up again.
 _LEAST_SEEN = {"flapping": {"refused_connections": 3, "times_up": 3}, "refuse": {"refused_connections": 3}}
 _TIMES_UP = {"flapping": 3, "refuse": 1}
 
 
 def unwitnessed(closing: Closing) -> Iterator[str]:
-    """What such a fault claims and its probe or the proxy did not see, one line each. A probe that failed saw nothing.
+    """One line for each claim of such a fault that its probe or the proxy's log does not confirm.
 
-    Of faults that overlap on a link, the one may leave the link down for the other: the log does not tell them apart.
+    If two of these faults overlap on a link, the first one may leave the link down for the second. Then the log does
+    not show how often each one brought it up, and is not compared.
     """
     down = [each for each in closing.faults.injected if each.fault in _TIMES_UP and not each.skipped]
     wanted: Counter[str] = Counter()
@@ -35,7 +36,7 @@ def unwitnessed(closing: Closing) -> Iterator[str]:
             times = max(_TIMES_UP[each.fault], _number(each, "times_up"))
             wanted.update(dict.fromkeys(_links(each), times))
     for link, times in sorted(wanted.items()) if closing.link_starts else ():
-        # it began to listen once before all faults
+        # each link began to listen once before all faults
         if (again := closing.link_starts.get(link, 0) - 1) < times:
             yield f"{link} was up again {times} or more times, by the faults, and {max(again, 0)} by the proxy's log"
 
@@ -50,6 +51,7 @@ def _links(each: Injected) -> frozenset[str]:
 
 
 def _overlap(one: Injected, other: Injected) -> bool:
+    """Whether two faults share a link at any time."""
     ends_ns = [2**62 if each.end_ns is None else each.end_ns for each in (one, other)]
     is_together = one.start_ns <= ends_ns[1] and other.start_ns <= ends_ns[0]
     return is_together and bool(_links(one) & _links(other))

@@ -1,4 +1,7 @@
-"""Whether the run went as it had to: phases, processes and their ends, the harness's own health. Pure."""
+"""Checks that the run went as planned: phases, processes and how they ended, and the health of the harness. Pure.
+
+Owns these doubts. Does not own how a fault explains the end of a process (``verifier.completeness.killed``).
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
 from verifier.narrowed import is_foreign
 from verifier.witness.witness import CONNECTION_NS, SLACK_NS
 
-#: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
+#: Processes of the harness whose event loops the cluster depends on. A broker's own lag is part of the experiment.
 HARNESS_LOOPS = ("proxy", "conductor")
-#: The processes that every run may have and none declares: they leave no evidence that is read.
+#: Processes that a run may have without declaring them. They leave no evidence that the verifier reads.
 RELAYS = "relays"
 OF_HARNESS = frozenset(("warden", "proxy", "zookeeper", RELAYS))
 
 
 def problems(run: RunModel) -> Iterator[Doubt]:
-    """What the run itself says went wrong. The first says whether the run broke off: all else may follow from it."""
+    """The problems that the run itself recorded. If the run ended early, the first doubt says so."""
     complete = {phase.name for phase in run.phases} >= set(PHASES)
     follows = "" if complete else "; the run ended early, which may be the only reason for what is missing below"
     for problem in [*run.problems, *run.harness.problems]:
@@ -34,7 +37,7 @@ def problems(run: RunModel) -> Iterator[Doubt]:
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """What kept the run from being an experiment that proves something, besides what it says itself."""
+    """The other problems of the run, which it did not record itself."""
     if run.interrupted:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
@@ -46,10 +49,10 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
-    """When the run began, by ``run.json``, against when it ended and against Locust's clock."""
+    """Compares the start of the run in ``run.json`` with its end, and with the times that Locust noted."""
     span = bounds(run, closing.clock)
     if span.earliest_ms is None or span.latest_ms is None:
-        return  # said already, with the phases
+        return  # ``_phases`` reports it
     if run.ended is not None:
         try:
             ended_ms = ms_of_seconds(datetime.fromisoformat(run.ended).timestamp())
@@ -66,7 +69,10 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _late(run: RunModel, closing: Closing) -> Iterator[str]:
-    """A client that stood still notes what happened to it later than an excuse allows for: it would be accused."""
+    """Producers whose event loop stood still for too long.
+
+    Such a client notes a lost connection so late that no excuse covers it, and legal losses would be anomalies.
+    """
     limit_s = {"0": seconds_of_ns(CONNECTION_NS), "1": seconds_of_ns(SLACK_NS)}.get(run.settings.acks)
     for process in run.evidence.of_role("producers"):
         lag_s = seconds_of_ms(closing.lag_ms.get(process.name, 0.0))
@@ -78,13 +84,14 @@ def _late(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Event loops that stood still for too long, and processes whose lag was not recorded."""
     session_s, stalled_s = seconds_of_ms(run.settings.session_timeout_ms) / 2, run.settings.stalled_after_s / 2
     lags = {
         name: (lag_s, session_s, "a ZooKeeper session")
         for name, lag_s in run.harness.event_loop_lag_s.items()
         if name.startswith(HARNESS_LOOPS)
     }
-    # a client has no session; but a stall of its own must not look like a partition that acknowledges nothing
+    # a client has no ZooKeeper session, but its own stall must not look like a stalled partition
     lags |= {
         name: (seconds_of_ms(lag_ms), stalled_s, "what counts as stalled") for name, lag_ms in closing.lag_ms.items()
     }
@@ -105,7 +112,7 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _phases(run: RunModel) -> Iterator[str]:
-    """The beginning is known; all phases are there, in their order, one after the other, each with its end."""
+    """Violations of these rules: the start is known, and all phases are there, in order, with ends, without overlap."""
     try:
         datetime.fromisoformat(run.started)
     except ValueError:
@@ -129,7 +136,7 @@ def _phases(run: RunModel) -> Iterator[str]:
 
 
 def _children(run: RunModel, closing: Closing) -> Iterator[str]:
-    """Every process ended as it was asked to, or was ended by a fault that is on record."""
+    """Missing and undeclared processes, and processes that did not end as they should."""
     if not run.children:
         yield "run.json names no process"
     lives: dict[str, list[ChildProcess]] = {}
@@ -137,13 +144,13 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
         lives.setdefault(child.name, []).append(child)
     own = [] if is_foreign(run) else run.evidence.brokers
     named = [(f"broker {broker}", f"broker-{broker}") for broker in own]
-    named += [("the relays", RELAYS)] * is_foreign(run)  # without them clients went around their links
+    named += [("the relays", RELAYS)] * is_foreign(run)  # without them, clients would have bypassed the links
     named += [(process.name, process.child) for process in run.evidence.processes]
     for what, name in named:
         if name not in lives:
             yield f"run.json has no process of {what}"
     expected = {name for _, name in named}
-    # what was never declared is missed nowhere else, whatever it saw
+    # no other rule would miss the evidence of an undeclared process
     undeclared = lives.keys() - expected - OF_HARNESS if run.evidence.processes else set()
     for name in sorted(undeclared):
         yield f"run.json names a process {name}, which the run did not declare"
@@ -153,7 +160,10 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
-    """A broker that was killed is started again, and its last life ends cleanly; a process of the load has one."""
+    """Wrong exits among the processes with one name, in the order of their starts.
+
+    A fault may end any of them. But a killed broker is restarted, so the last process of a broker must end with 0.
+    """
     for number, child in enumerate(lives, start=1):
         if child.exit_code == 0:
             continue
@@ -167,6 +177,7 @@ def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
 
 
 def _alarms(closing: Closing) -> Iterator[str]:
+    """Errors in the logs of processes that no fault explains."""
     for alarm in closing.alarms:
         if alarm.known and _is_explained(alarm, closing):
             continue
@@ -175,7 +186,7 @@ def _alarms(closing: Closing) -> Iterator[str]:
 
 
 def _is_explained(alarm: LogAlarm, closing: Closing) -> bool:
-    """Whether it is the log of a broker that a fault gave a disk with this very error, or no more memory."""
+    """Whether a fault explains the error: it gave this broker a disk with exactly this error, or took its memory."""
     return any(
         alarm.path.startswith(f"nodes/{each.probe.get('broker')}/")
         and (

@@ -1,4 +1,8 @@
-"""Whether the records of faults and leaders can be believed, and something was attempted in each fault. Pure."""
+"""Checks the records of faults and leaders for contradictions, and that records were sent during each fault. Pure.
+
+Owns these doubts. Does not own two kinds of contradiction: ``verifier.completeness.targets`` checks what a fault hit,
+and ``verifier.completeness.down_links`` how often a link was down.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,15 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
 from verifier.witness.effectiveness import NOT_OVER, Injected
 
-#: A window in which fewer records than these were due may well have had none.
+#: If fewer records than this were due during a fault, it is possible that none was sent.
 LEAST_DUE = 5.0
-#: One process notes phases, faults and looks by one clock; a look may end as a phase is noted.
+#: Tolerance for times outside the phases. One process notes phases, faults and looks with the same clock, but a look
+#: may end while a phase is being noted.
 SLACK_NS = 1_000_000_000
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """What is wrong with the faults as they were recorded, and windows in which the load did nothing."""
+    """Contradictions in the records of faults and leaders, and faults during which the load sent nothing."""
     for complaint in closing.faults.complaints:
         yield Doubt(complaint, EXCUSES)
     for each in closing.faults.injected:
@@ -40,13 +45,14 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _times(run: RunModel, closing: Closing) -> Iterator[str]:
-    """What is said to have happened before the first phase or after the last one excuses too much.
+    """Faults and looks with impossible times, which could excuse too much.
 
-    When everything is healed the phase ``heal`` ends: from then on a partition must take writes again.
+    All of them must lie within the phases of the run. Every fault must end before the phase ``heal`` does, because that
+    phase ends when everything is healed, and from then on partitions must accept writes.
     """
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     if not ends or len(ends) != len(run.phases):
-        return  # said already, with the phases
+        return  # ``verifier.completeness.experiment`` reports it
     first, last = run.phases[0].start_ns - SLACK_NS, max(ends) + SLACK_NS
     healed = run.phase(HEAL)
     healed_ns = None if healed is None else healed.end_ns
@@ -63,9 +69,10 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
-    """The conductor looks for leaders until the brokers stop: it knows every epoch that the final phase knows.
+    """Contradictions between ``leaders.jsonl`` and the final state of partitions.
 
-    It knows who led in the last one, and its first look at each partition is noted, too.
+    The conductor looks for leaders until the brokers stop. So it has seen each partition's last epoch and its leader,
+    and every partition is in the file, since its first look at each is recorded too.
     """
     complaints = []
     for final in run.final:
@@ -88,6 +95,7 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _windows(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Faults during which the load attempted to send nothing, although enough records were due."""
     attempts = [spanned for account in closing.accounts for spanned in account.attempts]
     for each in closing.faults.injected:
         if each.skipped or each.end_ns is None:

@@ -1,4 +1,8 @@
-"""Whether the final state of every declared partition is known and settled. Pure."""
+"""Checks that the final state of every declared partition is known, settled, and free of contradictions. Pure.
+
+Owns these doubts. The final state is what the cluster said at the end: leader, high watermark, log end offsets and
+topic ids. Does not own the replicas' bytes (``verifier.completeness.replicas``).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from verifier.witness.unclean_orders import unclean_orders
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
-    """What is missing of the final state, or contradicts what was declared."""
+    """Everything that is missing in the final state, or contradicts the declaration."""
     for reason in _compacted(run):
         yield Doubt(reason)
     if not run.topics:
@@ -23,7 +27,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     for reason in _finals(run):
         yield Doubt(reason)
     if run.final and run.producer_ids_below is None and not is_foreign(run):
-        # the check that needs them judges only those that no cluster hands out: it accuses no one falsely
+        # without it, ``unknown-producer-id`` judges only ids that no cluster allocates, so nothing becomes blind
         yield Doubt("run.json does not say which producer ids were handed out")
     for reason in [*_contradictions(run), *_topic_ids(run, closing)]:
         yield Doubt(reason, FINAL)
@@ -50,7 +54,7 @@ def _finals(run: RunModel) -> Iterator[str]:
 
 
 def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
-    """What contradicts the status ``ok`` of a partition."""
+    """Everything that contradicts the status ``ok`` of a partition."""
     ends = final.log_end_offsets
     replication_factor = next((t.replication_factor for t in run.topics if t.name == final.topic), None)
     if final.leader not in ends:
@@ -66,10 +70,11 @@ def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
 
 
 def _below_what_was_told(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
-    """What is committed stays, and so does how far it reaches, unless an unclean election took it back.
+    """Partitions whose final high watermark is lower than one that a reader was told during the load.
 
-    If the replicas' own bytes end where the final state says, it is the cluster that went back, and not the final state
-    that is wrong: what it lost is judged.
+    A high watermark never goes back, except after an unclean election. If the replicas' bytes end where the final state
+    says, the final state is right and the cluster lost records. Then the doubt blinds nothing, so that the loss is
+    judged.
     """
     if run.settings.unclean_leader_election:
         return
@@ -91,7 +96,7 @@ def _below_what_was_told(run: RunModel, facts: Facts, closing: Closing) -> Itera
 
 
 def _is_what_disks_have(run: RunModel, facts: Facts, final: FinalPartition) -> bool:
-    """Whether the bytes of each replica that must be there end at the last high watermark."""
+    """Whether the bytes of every due replica end at the final high watermark."""
     ends = {each.broker: each.next_offset for each in facts.replicas if _place(each) == _place(final)}
     due = due_files(run, final)
     return bool(due) and all(ends.get(broker) == final.high_watermark for broker in due)
@@ -102,7 +107,7 @@ def _place(of: FinalPartition | ReplicaFiles) -> tuple[str, int]:
 
 
 def _contradictions(run: RunModel) -> Iterator[str]:
-    """What is in the final state and was not declared, or twice."""
+    """Partitions in the final state that were not declared, are on other brokers, or are recorded twice."""
     declared = {
         (topic.name, partition): set(run.evidence.replicas.get(f"{topic.name}-{partition}", []))
         for topic in run.topics
@@ -124,15 +129,15 @@ def _contradictions(run: RunModel) -> Iterator[str]:
 
 
 def _is_elsewhere(final: FinalPartition, declared: set[int]) -> bool:
-    """Whether it is on other brokers than its own. Of a partition that did not settle, not every replica answers."""
+    """Whether a partition ended on other brokers than declared. If it did not settle, some replicas may be absent."""
     found = set(final.log_end_offsets)
     return bool(found) and (found != declared if final.status == "ok" else not found <= declared)
 
 
 def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
-    """Every replica belongs to the topic that was created, and not to another one of the same name.
+    """Topics and replicas whose topic id is unknown, or is not the id of the topic that the run created.
 
-    The cluster is asked for the id at the end. Should that fail, the files of one replica tell it as well.
+    The cluster is asked for the id at the end. If it does not answer, the files of one replica are enough.
     """
     complaints = []
     for topic in run.topics:

@@ -1,4 +1,8 @@
-"""Whether every declared history is there, whole, and in agreement with itself and with the live series. Pure."""
+"""Checks that every declared history exists, is complete, and agrees with itself and with the live series. Pure.
+
+Owns these doubts. Does not own whether a fault explains a torn history (``verifier.completeness.killed``), or which
+rows a process can have written (``verifier.completeness.rows``).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,13 @@ from verifier.outcomes import may_fail
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """What is missing, cut short, damaged or contradictory in what clients were told."""
+    """Histories that are missing, cut short, damaged or contradictory."""
     for reason in [*_declared(run, closing), *_each(run, closing)]:
         yield Doubt(reason, HISTORIES)
 
 
 def _declared(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Histories that are missing, were not declared, belong to another process, or exist twice."""
     if not run.evidence.processes:
         yield "run.json does not declare which processes must leave a history"
         return
@@ -42,6 +47,7 @@ def _declared(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _each(run: RunModel, closing: Closing) -> Iterator[str]:
+    """The problems within each history."""
     for account in closing.accounts:
         declared = run.evidence.process(account.process)
         if account.state == "damaged":
@@ -65,7 +71,7 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _totals(account: HistoryAccount) -> Iterator[str]:
-    """A history ends with its totals: rows and values of each kind."""
+    """Differences between a history and the totals at its end, which count the rows and values of each kind."""
     if not account.totals and account.rows:
         yield f"the history {account.file} has no totals at its end"
         return
@@ -79,7 +85,11 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
 
 
 def _unplaced(run: RunModel, account: HistoryAccount) -> Iterator[str]:
-    """A broker says where a batch stands unless it had it already: it knows sequences, and the batch was sent again."""
+    """Acknowledgements without an offset that nothing explains.
+
+    With idempotence, a broker may acknowledge a batch without its offset only if it was resent: the broker recognizes
+    the sequences as a duplicate.
+    """
     if run.settings.idempotence:
         yield from (f"{account.file}: sequences {each}, and never sent again" for each in account.unplaced)
     elif account.partitions_without_offsets:
@@ -88,13 +98,14 @@ def _unplaced(run: RunModel, account: HistoryAccount) -> Iterator[str]:
 
 
 def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
-    """What happened in another partition could not be compared with any log."""
+    """Partitions that the run does not have. Their rows could not be compared with any log."""
     unknown = sorted({f"{topic}-{partition}" for topic, partition in account.partitions} - set(run.evidence.replicas))
     if unknown:
         yield f"the history {account.file} mentions {', '.join(unknown[:5])}, which the run does not have"
 
 
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    """Streams of a producer's history that it does not write, or that are missing."""
     if declared.role != "producers":
         return
     wanted = frozenset(range(declared.first_stream, declared.first_stream + declared.streams))
@@ -105,7 +116,7 @@ def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str
 
 
 def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
-    """What an error means is the verifier's own table, whatever the history claims."""
+    """Outcomes that contradict their error. The verifier's own table decides what an error means."""
     for (outcome, name), values in sorted(account.errors.items()):
         if outcome == "ok":
             error = name or "an error"
@@ -118,7 +129,7 @@ def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[st
 
 
 def _series(account: HistoryAccount, declared: DeclaredProcess, closing: Closing) -> Iterator[str]:
-    """The live series counted the same values, by another way and into another file."""
+    """Differences to the live series, which counts the same values independently, in another file."""
     if declared.role not in LIVE:
         return
     last = closing.series.get(account.process)

@@ -1,7 +1,7 @@
-"""Whether a fault on record killed a process, and whether its history ends where that fault says. Pure.
+"""Decides whether a recorded fault killed a process, and whether the process's history ends at that time. Pure.
 
-A name in a record of faults is not enough: the fault must be of a kind that kills such a process, its probe must have
-seen this very process dead, and the time must agree with what the process left.
+Owns these rules. A fault that names the process is not enough. The fault must be of a kind that kills such processes,
+its probe must have seen this process dead, and the time must agree with the files that the process left.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 from verifier.witness.effectiveness import Injected
 
-#: The exit status of a process that SIGKILL ended.
+#: The exit status of a process after SIGKILL.
 KILLED = -9
-#: That of a broker whose disk failed.
+#: The exit status of a broker whose disk failed.
 FAILED = 1
-#: And those of a broker that got no more memory: it halted, or code that is not Python's aborted it.
+#: The exit statuses of a broker that ran out of memory: it halted itself, or native code aborted it.
 HALTED, ABORTED = 3, -6
-#: How a process ends that no one killed -> the faults that have it end so.
+#: Exit status of a process that was not killed -> the kinds of faults that can cause it.
 _ENDS: Mapping[int | None, Collection[str]] = {FAILED: FAILING_DISKS, HALTED: HALTING, ABORTED: HALTING}
-#: The statuses that a fault may explain.
+#: The exit statuses that a fault may explain.
 EXPLAINED = frozenset((KILLED, FAILED, HALTED, ABORTED))
 
-#: These kill brokers alone.
+#: Faults that kill brokers only.
 _BROKERS_ALONE = frozenset(
     (
         *("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator"),
@@ -38,17 +38,18 @@ _BROKERS_ALONE = frozenset(
         *KILLING_SEVERAL,
     )
 )
-#: Shuts brokers down cleanly, and kills one that does not stop in time.
+#: This fault shuts brokers down cleanly, and kills a broker that does not stop in time.
 _ROLLING = "rolling-restart"
 _ZOOKEEPER = "restart-zookeeper"
 
-#: A reader writes a row each second although nothing comes.
+#: A reader without new records writes a row each second.
 _IDLE_NS = 1_000_000_000
 
 
-#: These kill processes of the load alone: how the names of those begin.
+#: Faults that kill only processes of the load -> how the names of these processes begin.
 _OF_LOAD = {"kill-producers": "producer", "kill-readers": "reader"}
-#: Whose history such a fault may cut short. None kills members of a group: what they were handed is known to its end.
+#: The same faults -> the role whose histories they may cut short. No fault kills members of a group, so the histories
+#: of members always have an end.
 _ROLES = {"kill-producers": "producers", "kill-readers": "readers"}
 
 
@@ -62,7 +63,7 @@ def kills(fault: str, process: str) -> bool:
 
 
 def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KILLED) -> Injected | None:
-    """The fault whose probe saw this process dead, and that ends one with this status; None if there is none."""
+    """The first fault that can cause this exit status and whose probe saw this process dead; None if there is none."""
     for each in closing.faults.injected:
         fits = kills(each.fault, process) if exit_code == KILLED else each.fault in _ENDS.get(exit_code, ())
         if not each.skipped and fits and any(_is_dead(s, process, pid) for s in _seen(each)):
@@ -71,7 +72,7 @@ def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KIL
 
 
 def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
-    """What the probe says about each process that the fault ended."""
+    """The part of a fault's probe about each process that it ended."""
     if each.fault != _ROLLING and each.fault not in KILLING_SEVERAL:
         yield each.probe
         return
@@ -82,13 +83,14 @@ def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:
+    """Whether a probe saw this process dead."""
     broker = seen.get("broker")
     named = seen.get("process") if broker is None else f"broker-{broker}"
     return seen.get("dead") is True and seen.get("pid") == pid and named in (None, process)
 
 
 def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[str]:
-    """Why a history without an end cannot be evidence; nothing if a fault killed its process where the history ends."""
+    """Reasons not to trust a history without an end; none if a fault killed its process where the history ends."""
     declared = run.evidence.process(account.process)
     by = [
         each
@@ -101,8 +103,8 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
         yield f"the history {account.file} has no proper end, and no fault on record killed its process"
         return
     (fault, died_ns) = by[0], by[0].probed_ns or by[0].start_ns
-    # rows are flushed every half second, and points written every second, by a loop that may lag that much before the
-    # harness counts as overloaded
+    # rows are flushed every half second, and series points are written every second. The event loop may lag by the rest
+    # before the harness counts as overloaded
     late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + ns_of_seconds(run.settings.stalled_after_s / 2)
     if account.last_ns < fault.start_ns - late_ns:
         seconds = seconds_of_ns(fault.start_ns - account.last_ns)
@@ -121,7 +123,10 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
 
 
 def _missing(account: HistoryAccount, closing: Closing, fault: str) -> Iterator[str]:
-    """What was counted in the point before the last one was flushed before the last one: it is in the history."""
+    """Values that are missing in a torn history although its process must have flushed them.
+
+    They were counted in the series point before the last one, and flushed before the last point was written.
+    """
     before = closing.before_last.get(account.process)
     for each in counted(account, before) if before is not None else ():
         if each.found < each.counted:

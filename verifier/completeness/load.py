@@ -1,7 +1,7 @@
-"""Whether the load happened: enough was acknowledged and read in every partition, near the rate asked for. Pure.
+"""Checks that there was a real load: enough records were acknowledged and read, in total and in every partition. Pure.
 
-One acknowledgement does not make a load. The bounds are low, since faults cost throughput and a rate may be asked for
-that is more than can be sent: they tell a load from the remains of one.
+Owns these doubts and their bounds. The bounds are low, since faults reduce throughput, and the requested rate may be
+higher than the machine can send. They only distinguish a load from the remains of one.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from verifier.workload_asked import transactions_asked
 
 #: The least share of the records due at the requested rate that must have been acknowledged.
 LEAST_OF_ASKED = 0.1
-#: The least part of its even share of the acknowledged records that each partition must have, if it is written to.
+#: Each partition that is written to must have at least this part of the average number of acknowledged records.
 LEAST_OF_SHARE = 0.1
-#: The least share of a partition's acknowledged records that each live reader must have been handed.
+#: The least share of a partition's acknowledged records that each live reader must have received.
 LEAST_READ_LIVE = 0.5
-#: The least share of all acknowledged records that the members of a group must have been handed together. Some die, and
-#: their partitions wait until their sessions are over.
+#: The least share of all acknowledged records that the members of a group must have received together. If a member
+#: dies, its partitions wait until its session expires.
 LEAST_READ_BY_MEMBERS = 0.1
-#: If at least this many aborted transactions are expected, a run without any raises a doubt.
+#: If at least this many aborts are expected, a run without any abort raises a doubt.
 EXPECTED_ABORTS = 20
-#: The share of transactions that is aborted on purpose, where the workload does not say it.
+#: The default share of transactions that the workload aborts on purpose.
 _USUAL_ABORTS = 0.1
-#: What is counted in the histories of a role.
+#: The number that comes from the histories of each role, in words.
 _COUNTED: dict[WriterRole, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
-    """Where too little happened for it to prove anything."""
+    """Reasons why the load was too small, or is too badly recorded, to prove anything."""
     uncounted = uncountable(run, closing)
     for role, names in uncounted.items():
         yield Doubt(f"{_COUNTED[role]} could not be counted: there is no readable history of {', '.join(names)}")
@@ -68,18 +68,19 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
 
 
 def uncountable(run: RunModel, closing: Closing) -> dict[WriterRole, list[str]]:
-    """The roles of which no number can be told, each with the processes whose histories are missing or unreadable."""
+    """The roles whose values cannot be counted, each with its processes whose history is missing or unreadable."""
     found = {role: unreadable(run, closing, role) for role in _COUNTED}
     return {role: names for role, names in found.items() if names}
 
 
 def unreadable(run: RunModel, closing: Closing, role: WriterRole) -> list[str]:
-    """The declared processes of a role whose history is missing or cannot be read, so that nothing of theirs counts."""
+    """The declared processes of a role whose history is missing or unreadable."""
     read = {account.process for account in closing.accounts if account.state != "damaged"}
     return [process.name for process in run.evidence.of_role(role) if process.name not in read]
 
 
 def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
+    """A total far below the requested rate."""
     chaos = run.phase(CHAOS)
     if chaos is None or chaos.end_ns is None or not run.settings.rate or not facts.acked:
         return
@@ -93,9 +94,9 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
 
 
 def _members(run: RunModel, closing: Closing) -> Iterator[str]:
-    """A group that was handed hardly anything, or committed nothing, shows nothing."""
+    """A group that received too few records, nothing from some partition, or committed no offset."""
     if unreadable(run, closing, "members"):
-        return  # said already: no one knows what they were handed
+        return  # already doubted: without a history, no one knows what a member received
     own = {process.name for process in run.evidence.of_role("members")}
     members = [account for account in closing.accounts if account.process in own]
     if not members:
@@ -118,7 +119,7 @@ def _members(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _transactions(run: RunModel, closing: Closing) -> Iterator[str]:
-    """Readers of committed records show nothing where nothing was committed, or nothing aborted."""
+    """A run with transactions in which none was committed, or none aborted although some should have been."""
     plan = transactions_asked(run)
     if plan is None:
         return
@@ -134,14 +135,16 @@ def _transactions(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Partitions that accepted no writes in a phase ``recovery`` that was too short to call them stalled."""
     reason = "the phase recovery ended before the bound, and nothing was acknowledged in it since everything was healed"
     yield from together((f"{topic}-{partition}", reason) for topic, partition in unproven(run, closing))
 
 
 def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
+    """Partitions with too few acknowledgements, and partitions of which a live reader read too little."""
     acked: Counter[tuple[str, int]] = Counter()
     live: dict[str, Mapping[tuple[str, int], int]] = {}
-    # an acknowledgement that does not say where its value stands leaves that to the log
+    # if an acknowledgement has no offset, the log says where its value is
     due: dict[tuple[str, int], int] = dict(facts.due)
     ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
     for account in closing.accounts:
@@ -151,9 +154,9 @@ def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
             for where, offset in account.due.items():
                 due[where] = max(offset, due.get(where, -1))
         elif process is not None and process.role == "readers" and account.state != "torn":
-            # one that a fault killed reads no more; that a fault did it is ``verifier.completeness.killed``'s to say
+            # a killed reader reads no more; ``verifier.completeness.killed`` checks that a fault killed it
             live[account.process] = account.read
-    # the streams of a load go round the partitions of its topic; those of a process that was killed end early
+    # streams are assigned to the partitions in turn; the streams of a killed process end early
     torn = {account.process for account in closing.accounts if account.state == "torn"}
     streams = [stream for stream, process in run.evidence.streams.items() if process not in torn]
     written = sorted({(topic.name, stream % topic.partitions) for topic in run.topics for stream in streams})
@@ -169,11 +172,11 @@ def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
                     (name, f"{process_name} read {read.get(place, 0):,} of {acked[place]:,} acknowledged records live")
                 )
     for account in closing.accounts:
-        # a process that was killed has its own rule
+        # ``verifier.completeness.killed`` has the rules for a killed process
         if account.process not in live or account.state != "closed":
             continue
         for place, acknowledged in sorted(due.items()):
-            # a log that was legally cut off ends further down
+            # a log may be legally truncated below an acknowledged offset
             end = ends.get(place)
             wanted = acknowledged if end is None else min(acknowledged, end - 1)
             if account.reached.get(place, -1) < wanted:

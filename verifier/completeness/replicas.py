@@ -1,4 +1,7 @@
-"""Whether every declared replica's bytes were found, read to their end, and end where they must. Pure."""
+"""Checks that the bytes of every declared replica were found, were read completely, and end where they must. Pure.
+
+Owns these doubts, and those about the final readers' way through the log.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
 from verifier.narrowed import due_files
 
-#: The most pairs of stream and producer id that do not belong together that a doubt names.
+#: The most (stream, producer id) pairs that doubts name if no history has them.
 MOST_UNTOLD = 5
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
-    """What is missing of the replicas' bytes, and of the final readers' way through them."""
+    """Missing or contradictory bytes of replicas, and final readers that did not read everything."""
     for reason in [*_replicas(run, facts), *_untold(run, facts, closing), *_readers(run, facts, closing)]:
         yield Doubt(reason)
     for topic, partition, epoch in facts.contradicted:
@@ -29,6 +32,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
 
 
 def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
+    """Replicas that were not found, not read completely, or do not end where the final state says."""
     if not facts.replicas:
         yield "no segment was found on any broker (their data may have been pruned)"
         return
@@ -62,7 +66,7 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
 
 
 def _producers(run: RunModel, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Batches look as the settings make them, as acknowledgements do."""
+    """Replicas whose batches contradict the setting of idempotence, by partition."""
     for each in facts.replicas:
         name = f"{each.topic}-{each.partition}"
         if run.settings.idempotence and each.unnumbered:
@@ -72,18 +76,22 @@ def _producers(run: RunModel, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _untold(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
-    """A client learns its producer id before it sends, and tells about it: a batch of a stream has no other."""
+    """Values in a log with a producer id that the history of their producer does not have.
+
+    A client learns its producer id before it sends, and notes it in its history.
+    """
     if unreadable(run, closing, "producers"):
-        return  # said already: no one knows what they told
+        return  # already doubted: without a history, a producer's ids are unknown
     for each in facts.untold[:MOST_UNTOLD]:
         told = f"values of stream {each.stream} are under the producer id {each.producer_id}"
         yield f"{each.topic}-{each.partition}: {told}, which its history does not mention"
 
 
 def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
+    """Final readers that did not reach the sentinel of a partition, and sentinels that are not in the log."""
     if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
         yield f"more than {MAXIMUM_READERS} final readers"
-    unread = unreadable(run, closing, "final")  # said already
+    unread = unreadable(run, closing, "final")  # already doubted
     wanted = [process.name for process in run.evidence.of_role("final") if process.name not in unread]
     compacted = {topic.name for topic in run.topics if topic.is_compacted}
     judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]

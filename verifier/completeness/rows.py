@@ -1,8 +1,8 @@
-"""Whether each row of a history is one that its process can have written. Pure.
+"""Checks that each row of a history is one that its process can have written. Pure.
 
-A row counts by what it says it is. One with an outcome that its function never has, from a process that does not do
-such things, of the wrong phase, without times, or without the offset that every poll has, would be left out of what is
-counted or compared, or excuse what no one did.
+Owns which outcomes, roles and phases the rows of each function can have, and which fields they need. A row with an
+impossible outcome, role or phase, without times, or without the offset that every poll has, would not be counted or
+compared, or would excuse an anomaly without a reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.how_many import how_many
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 
-#: The outcomes that rows of each function have (docs/history.md). There is no other function.
+#: Function -> the outcomes (``type``) that its rows can have (docs/history.md). There are no other functions.
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "reserve": frozenset(("invoke",)),
     "send": frozenset(("ok", "fail", "info")),
@@ -42,7 +42,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "leave": frozenset(("ok",)),
 }
 
-#: The roles that write rows of each function. A function that is not here may be written by any role.
+#: Function -> the roles that write its rows. Any role may write a function that is not listed here.
 _ROLES = {
     "reserve": ("producers", "sentinel"),
     "send": ("producers",),
@@ -51,7 +51,7 @@ _ROLES = {
     "sentinel": ("sentinel",),
     "poll": ("readers", "members", "final"),
     "assign": ("readers", "final"),
-    # a reader that could seek could pass over what it must not read
+    # a reader that seeks could skip records that it must read
     "seek": (),
     "idle": ("readers", "final"),
     "begin": ("producers", "members"),
@@ -67,17 +67,17 @@ _ROLES = {
     "leave": ("members",),
 }
 
-#: The phase of what a role does; rows of other functions may be of either.
+#: Role -> the phase of its rows, for the functions in ``_OF_A_PHASE``. Rows of other functions may be in either phase.
 _PHASES = {"producers": "load", "readers": "load", "members": "load", "sentinel": "final", "final": "final"}
 _OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle", "end-offset", "resume", "offset-commit"))
 
 
-#: The least share of polls that tell a high watermark. librdkafka tells none after an error, until the next answer.
+#: The least share of polls that have a high watermark. After an error, librdkafka knows none until the next answer.
 LEAST_WITH_WATERMARK = 0.5
 
 
 def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterator[str]:
-    """What this history holds and cannot hold, one line each. Roles are judged only for a declared process."""
+    """One line for each kind of row that this history cannot have. Roles are judged only if the process is declared."""
     for f, outcome in sorted(account.rows):
         known = OUTCOMES.get(f)
         if known is None:
@@ -106,7 +106,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         where = f"{topic}-{partition} in session {session}"
         yield f"the history {account.file} has polls of {where}, which was not assigned it"
     for (topic, partition), offset in sorted(account.began.items())[:5]:
-        # a run's readers begin at 0: below a later beginning no one would miss anything
+        # readers of a run begin at 0; no check would miss records below a higher first offset
         if offset != 0:
             yield f"{account.process} was first assigned {topic}-{partition} at offset {offset}, not at 0"
     if others := sorted(account.writers - {account.process}):
@@ -116,7 +116,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
 
 
 def _of_another_role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
-    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what no one did."""
+    """Rows that belong to another role or phase. For example, a reader's ``reserve`` row could excuse a phantom."""
     for f in sorted({f for f, _ in account.rows}):
         if declared.role not in _ROLES.get(f, (declared.role,)):
             yield f"the history {account.file} has {f} rows, which {account.process} cannot have ({declared.role})"

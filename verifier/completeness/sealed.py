@@ -1,7 +1,8 @@
-"""Whether the evidence is what the run left: every file against the seal. Pure.
+"""Checks every file of a run against its seal, to find files that were changed after the run. Pure.
 
-What was changed later accuses no one. A changed history blinds what clients were told, a changed ``run.json``
-everything. A replica's changed bytes stay in the judgment: they are the cluster's data, no matter what damaged them.
+Owns which evidence a changed file blinds. A file that was changed later must not cause an anomaly. So a changed history
+blinds the histories, and a changed ``run.json`` blinds everything. A replica's changed bytes blind nothing: they are
+the cluster's own data, and are judged no matter what damaged them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from verifier.completeness.together import together
 from verifier.doubts import ALL, CLOCK, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
 from verifier.evidence.how_many import how_many
 
-#: What a changed file makes blind, by its path; the first that fits.
+#: (pattern, the evidence that a changed file blinds). The first pattern that matches the path applies.
 _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
     ("run.json", ALL),
     ("history/*", HISTORIES),
@@ -24,12 +25,12 @@ _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
     ("resources.jsonl", CLOCK),
     ("*", NOTHING),
 )
-#: At most this many files are named; the others are counted.
+#: The most files that doubts name; the others are only counted.
 MOST_NAMED = 6
 
 
 def doubts(closing: Closing) -> Iterator[Doubt]:
-    """What is not as it was sealed."""
+    """Files that are missing, new, changed or unreadable since the run was sealed, or that the run did not declare."""
     if closing.seal_problem is not None:
         yield Doubt(closing.seal_problem)
     for each in closing.unreadable:
@@ -50,5 +51,5 @@ def _told(complaints: list[tuple[str, str]], blinds: frozenset[Evidence]) -> Ite
 
 
 def blind_for(path: str) -> frozenset[Evidence]:
-    """What a file that is not as it was makes blind."""
+    """The evidence that a changed file with this path blinds."""
     return next(blinds for pattern, blinds in _BLINDS if fnmatchcase(path, pattern))

@@ -1,9 +1,10 @@
-"""Whether all records of the settings that a verdict depends on agree. Pure.
+"""Checks that all records of the settings agree. A verdict depends on these settings. Pure.
 
-The experiment is declared once (``experiment`` in ``run.json``) and the settings are made from it; the topic was
-created with them; ``loadgen/settings.json`` is what the load processes read; and the histories show whether producers
-had ids and were told offsets. Anyone who changes one of them, so that more is excused, is contradicted by the others,
-and nothing can be judged. No file of the brokers records what they were started with.
+Owns where each setting is recorded. The experiment is declared once (``experiment`` in ``run.json``), and ``settings``
+is derived from it. The topic was created with these settings, the load processes read them from
+``loadgen/settings.json``, and the histories show whether producers had ids and received offsets. If someone changes one
+record so that more is excused, the others contradict it, and nothing can be judged. No file of the brokers records
+their settings.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ SettingPlace = tuple[str, ...]
 
 _RESOLVED, _ASKED = ("experiment", "resolved"), ("experiment", "asked")
 
-#: Where else ``run.json`` says each setting: first where it must, then where it does if the option was given.
+#: Setting -> its other places in ``run.json``. It must be in the first one, and is in the others if its option was
+#: given.
 STANDS: Mapping[str, tuple[SettingPlace, ...]] = {
     "acks": ((*_RESOLVED, "producer", "acks"), (*_ASKED, "acks")),
     "idempotence": ((*_RESOLVED, "producer", "enable.idempotence"), (*_ASKED, "idempotence")),
@@ -45,7 +47,8 @@ STANDS: Mapping[str, tuple[SettingPlace, ...]] = {
     "replica_dirs": ((*_ASKED, "replica_dirs"),),
 }
 
-#: What ``loadgen/settings.json`` calls them; and the keys of the producers, which are text where they were given.
+#: Setting -> its key in ``loadgen/settings.json``, and setting -> its possible keys in ``producer_config`` there. The
+#: values of the latter are text if they were given as options.
 _OF_THE_LOAD = {
     "client": "client",
     "rate": "rate",
@@ -69,7 +72,7 @@ _ABSENT = object()
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """Every place that contradicts ``settings``, with both values."""
+    """Every place that contradicts ``settings`` in ``run.json``, with both values."""
     for reason in [*_experiment(run), *_topics(run), *_load(run, closing), *_histories(run, closing)]:
         yield Doubt(reason, ALL)
 
@@ -90,7 +93,7 @@ def _experiment(run: RunModel) -> Iterator[str]:
 
 
 def _faults(run: RunModel, record: Mapping[str, Any]) -> Iterator[str]:
-    """The kinds that were asked for are all named: one that is not would not be missed if it never bit."""
+    """A difference between ``faults_requested`` and the experiment. A kind that is not listed would not be missed."""
     asked = _at(record, (*_RESOLVED, "faults"))
     if isinstance(injections := _at(record, (*_ASKED, "schedule", "injections")), list):
         asked = [each.get("fault") for each in injections if isinstance(each, dict)]
@@ -113,7 +116,7 @@ def _topics(run: RunModel) -> Iterator[str]:
 def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     load = closing.load
     if load is None:
-        return  # said already: it cannot be read
+        return  # ``verifier.completeness.sealed`` reports that it cannot be read
     file = "loadgen/settings.json"
     if load.get("run_id") != run.run_id:
         yield f"{file} is of the run {load.get('run_id')}, not of {run.run_id}"
@@ -122,7 +125,7 @@ def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     for name, key in _OF_THE_LOAD.items():
         setting, found = getattr(run.settings, name), load.get(key, _ABSENT)
         if key == "rate" and load.get("outstanding"):
-            found = None  # as fast as records are acknowledged; the rate beside it is not used
+            found = None  # records are sent as fast as they are acknowledged, and the rate is not used
         if found is _ABSENT:
             yield f"{file} does not say {key}"
         elif not _same(name, setting, found):
@@ -141,7 +144,7 @@ def _load(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _histories(run: RunModel, closing: Closing) -> Iterator[str]:
-    """What acknowledgements look like under these settings."""
+    """Acknowledgements in the histories that contradict the settings."""
     settings = run.settings
     if settings.idempotence and settings.acks != "all":
         yield f"run.json has settings.acks {settings.acks!r}, and settings.idempotence True"
@@ -153,7 +156,7 @@ def _histories(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _at(record: Mapping[str, Any], place: SettingPlace) -> Any:
-    """What is there; ``_ABSENT`` if nothing does."""
+    """The value at this path of keys; ``_ABSENT`` if there is none."""
     inner: Any = record
     for key in place:
         if not isinstance(inner, dict) or key not in inner:
@@ -163,11 +166,12 @@ def _at(record: Mapping[str, Any], place: SettingPlace) -> Any:
 
 
 def _same(name: str, setting: object, found: object) -> bool:
+    """Whether a recorded value means the same as the setting of this name."""
     if name == "rate" and (found is None or isinstance(found, str)):
-        return setting == 0.0  # no rate, or as fast as records are acknowledged
+        return setting == 0.0  # no rate, or a rate that follows the acknowledgements
     if name == "acks" and str(found) == "-1":
         return setting == "all"
-    # True is 1 in Python, and neither in JSON
+    # True == 1 in Python, but not in JSON
     return _plain(setting) == found and isinstance(found, bool) == isinstance(setting, bool)
 
 
@@ -176,7 +180,7 @@ def _plain(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    """A value as a configuration has it."""
+    """A value in the form that it has in a Kafka configuration."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,4 +1,7 @@
-"""Whether what load processes left beside their histories and series says the same as these. Pure."""
+"""Checks the status files of load processes, and Locust's counts, against their series and histories. Pure.
+
+Owns these doubts; ``verifier.closing`` reads the files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from verifier.evidence.series import TOTALS
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """Where a process's status or Locust's count contradicts its series or its history."""
+    """Processes whose status or Locust count contradicts their series or history."""
     for reason in _contradictions(run, closing):
         yield Doubt(reason, HISTORIES)
 
@@ -31,8 +34,8 @@ def _contradictions(run: RunModel, closing: Closing) -> Iterator[str]:
         acked = account.values("send", "ok")
         declared = run.evidence.process(account.process)
         if declared is None or declared.role != "producers":
-            continue  # a reader's records are those that it was handed
-        # Locust leaves out what was acknowledged as it started or stopped; it never counts what was not
+            continue  # a reader's count is of records that it received
+        # Locust misses records that were acknowledged while it started or stopped, but never counts too many
         if left.counted is not None and left.counted > acked:
             told = f"{left.counted} records acknowledged by Locust's count, and {acked} by its history"
             yield f"{account.process} had {told}"

@@ -1,4 +1,4 @@
-"""One line for everything with the same complaint: ``t-0, t-1: its final state is unknown``. Owns no rule."""
+"""Joins complaints with the same reason into one line: ``t-0, t-1: its final state is unknown``. Owns no rule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One sentence for each example: what was found, where, and how one knows. Pure; knows no Spark and no HTML.
+"""Describes each example of an anomaly in one sentence: what was found, where, and the evidence for it. Pure.
 
-All numbers come from the example; nothing is computed here. Each module of this package has the sentences of one group
-of anomalies; this one finds them.
+Owns the sentences; each module of this package has those for one group of anomalies. Does not own the numbers in them,
+which come from the example. Does not know Spark or HTML.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ _SENTENCES: Mapping[str, Callable[[Found], str]] = {
 
 
 def sentence(found: Found) -> str:
-    """The example in words."""
+    """The example as one sentence. Raises ``KeyError`` for an unknown check."""
     return f"{found.topic}-{found.partition}: {_SENTENCES[found.check](found)}"

@@ -1,4 +1,4 @@
-"""One clause for each event that excuses an anomaly. Pure; all figures come from the event."""
+"""Describes each event that excuses an anomaly in one clause. Owns the clauses, but none of their figures. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifier.excuses.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, R
 
 
 def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
-    """``election of epoch 3 at offset 1200, about 12:00:03.1`` (UTC), and the like."""
+    """The event as a clause, such as ``election of epoch 3 at offset 1200, about 12:00:03.1``. Times are UTC."""
     when = f"about {_clock(int(event['at_ns']), run)}"
     if excuse == ELECTION:
         return f"election of epoch {event['epoch']} at offset {event['start_offset']}, {when}"

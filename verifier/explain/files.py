@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of files beside the log (``verifier.anomalies.files``)."""
+"""Sentences for the anomalies of files beside the log (``verifier.anomalies.files``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

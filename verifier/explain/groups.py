@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of consumer groups (``verifier.anomalies.groups``)."""
+"""Sentences for the anomalies of consumer groups (``verifier.anomalies.groups``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

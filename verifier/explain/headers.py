@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of batch headers (``verifier.anomalies.headers``)."""
+"""Sentences for the anomalies of batch headers (``verifier.anomalies.headers``). Owns these, and no numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _timestamp_outside_run(found: Found) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    """As UTC where it is a date of these centuries, else the bare number."""
+    """A timestamp in ms as text: in UTC if its year is from 1970 to 2286, else the bare number."""
     if 0 <= milliseconds < 10_000_000_000_000:
         return f"{datetime.fromtimestamp(seconds_of_ms(milliseconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"{milliseconds} ms"

@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of readers (``verifier.anomalies.readers``)."""
+"""Sentences for the anomalies of readers (``verifier.anomalies.readers``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

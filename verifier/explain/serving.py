@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of serving (``verifier.anomalies.serving``)."""
+"""Sentences for the anomalies of serving (``verifier.anomalies.serving``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of time (``verifier.anomalies.timing``)."""
+"""Sentences for the anomalies of time (``verifier.anomalies.timing``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

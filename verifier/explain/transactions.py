@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of transactions (``verifier.anomalies.transactions``)."""
+"""Sentences for the anomalies of transactions (``verifier.anomalies.transactions``). Owns these, and no numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences for the anomalies of values (``verifier.anomalies.values``)."""
+"""Sentences for the anomalies of values (``verifier.anomalies.values``). Owns these, and no numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _own(found: Found) -> str:
 
 
 def _between(found: Found) -> str:
-    """The neighbors of a value within its stream, where they are known."""
+    """The neighbors of a value in its stream that are in the log, as the end of a sentence."""
     before, after = found.context.get("stream_before"), found.context.get("stream_after")
     parts = []
     if before:

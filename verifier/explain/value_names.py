@@ -1,6 +1,6 @@
-"""How values, batches and producers are named in sentences. Pure.
+"""The names of values, batches and producers in sentences. Owns these names. Pure.
 
-A value is written ``s3/120``: sequence 120 of stream 3.
+The name of sequence 120 of stream 3 is ``s3/120``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from verifier.evidence import sequenced_value
 
 
 def value_name(stream: int | None, sequence: int | None) -> str:
-    """``s3/120``, or what can be said if parts are unknown."""
+    """The name of a value, such as ``s3/120``; a text in its place if the stream is unknown."""
     if stream is None:
         return "an unreadable value"
     return sequenced_value.value_name(stream, "?" if sequence is None else sequence)

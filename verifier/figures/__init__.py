@@ -1,7 +1,7 @@
-"""Figures of a run that decide nothing: they are in the verdict and in the report, and no rule asks for them.
+"""Figures of a run. They are in the verdict and the report, and decide nothing.
 
-``stats`` has the counts of the evidence, ``lag`` how far behind readers were (``lag_figures`` shows it),
-``unavailability`` how long partitions took no writes, ``recoveries`` how brokers came up after kills, and
-``standstills`` how long last stable offsets stood still. The figures of transactions are beside what they count
-(``verifier.transactions.figures``).
+``stats`` counts the evidence. ``lag`` measures how far behind readers were, and ``lag_figures`` formats the result.
+``unavailability`` measures how long partitions accepted no writes, ``recoveries`` how long brokers took to start after
+kills, and ``standstills`` how long last stable offsets did not move. Does not own the figures of transactions
+(``verifier.transactions.figures``) and of groups (``verifier.groups.group_checks``).
 """

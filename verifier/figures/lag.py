@@ -1,8 +1,8 @@
-"""Read lag: how long after its acknowledgement a value was first handed to a live reader. A measure, no anomaly.
+"""Measures read lag: the time from a value's acknowledgement to its first delivery to a live reader.
 
-Jepsen's realtime lag in spirit: Kafka promises no reader a time, so staleness is shown and not judged. It is measured
-where a producer was told: at the last value of each acknowledgement, which is read when all of them are. Owns one Spark
-query and its figures.
+Owns one Spark query and its results. The idea is Jepsen's realtime lag. Kafka guarantees no reader a maximum delay, so
+a lag is shown, and is not an anomaly. It is measured at the last value of each acknowledgement. Once a reader has that
+value, it has all values of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from verifier.tables import Tables
 
 
 def read_lags(tables: Tables, readers: Sequence[str]) -> dict[str, tuple[ReadLag, ...]]:
-    """By run: the lag of all of its values, and of each partition. ``readers`` are the live readers' processes.
+    """By run: the lag over all values, and in each partition. ``readers`` are the processes of the live readers.
 
-    A value that was read before its producer knew of the acknowledgement has a lag of 0.
+    A value that was read before its producer received the acknowledgement has a lag of 0.
     """
     if not readers:
         return {}
@@ -31,7 +31,7 @@ def read_lags(tables: Tables, readers: Sequence[str]) -> dict[str, tuple[ReadLag
         "run", "place", "stream", "process", "complete_ns", "first_sequence", "last_sequence", is_ack.alias("is_ack"),
         F.when(is_ack, F.col("last_sequence")).otherwise(F.col("first_sequence")).alias("at"),
     )  # fmt: skip
-    # what a reader was handed last that begins no later: if it reaches that far, it is what brought the value
+    # the reader's last row that begins at or before the value: if it reaches the value, it delivered it
     upto = (
         Window.partitionBy("place", "stream")
         .orderBy("at", "is_ack")

@@ -1,4 +1,4 @@
-"""Read lag as ``verdict.json`` shows it. Pure; decides nothing. ``verifier.figures.lag`` measures it."""
+"""Read lag in the form of ``verdict.json``, in ms. Pure; decides nothing. ``verifier.figures.lag`` measures it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verifier.facts import ReadLag
 
 
 def figures(lags: Sequence[ReadLag]) -> dict[str, Any]:
-    """The lag of all values, and under ``partitions`` that of each; empty if nothing was measured."""
+    """The lag over all values, and under ``partitions`` the lag in each partition; empty if nothing was measured."""
     whole = [_figures(lag) for lag in lags if lag.topic is None]
     partitions = {f"{lag.topic}-{lag.partition}": _figures(lag) for lag in lags if lag.topic is not None}
     return {**whole[0], "partitions": partitions} if whole else {}

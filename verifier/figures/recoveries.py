@@ -1,7 +1,8 @@
-"""How brokers came up after kills, and how the harness's memory went: figures from the run's files. Pure but for them.
+"""How long brokers took to recover their logs after kills, and how much memory the run's processes used.
 
-A broker's journal has one ``logs-loaded`` entry per start (``cluster.broker.loading``); those after an unclean stop
-are recoveries. Judges nothing: the figures are in the verdict and in the report.
+Owns these two figures, read from the run's files. A broker's journal has one ``logs-loaded`` entry per start
+(``cluster.broker.loading``); a start after an unclean stop is a recovery. Judges nothing: the figures are in the
+verdict and in the report.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.units import seconds_of_ms
 
 LOADED = "logs-loaded"
-#: The unit of the ratio. Below it the fixed cost of a start says more than the ratio does.
+#: The ratio is in seconds per this many bytes. For a smaller log, the fixed cost of a start dominates it.
 PER_BYTES = 100_000_000
 MB = 1_000_000
-#: The sample with which memory is compared: what a process takes to start is not growth.
+#: The index of the first memory sample that counts: what a process allocates to start is not growth.
 WARM_SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One start of a broker after an unclean stop, with something in its logs."""
+    """One start of a broker that had logs and had not stopped cleanly."""
 
     broker: int
     elapsed_ms: float
@@ -38,7 +39,7 @@ class Recovery:
 
 
 def recoveries(directory: RunDirectory) -> list[Recovery]:
-    """All recoveries of a run. A journal that cannot be read has none: it is no evidence of what clients were told."""
+    """All recoveries of a run. An unreadable journal adds none: for these figures it raises no doubt."""
     found: list[Recovery] = []
     for broker in directory.broker_ids():
         try:
@@ -55,7 +56,7 @@ def _of(broker: int, journal: Iterable[Mapping[str, Any]]) -> Iterable[Recovery]
 
 
 def summary(found: Iterable[Recovery]) -> dict[str, Any]:
-    """What ``verdict.json`` says about them: how many, the slowest, and the worst ratio with the bytes it is over."""
+    """The entry in ``verdict.json``: the count, the slowest recovery, and the worst ratio with its bytes."""
     every = list(found)
     worst = max((each for each in every if each.unflushed_bytes), key=lambda e: e.seconds_per_unit or 0, default=None)
     ratio = None if worst is None else worst.seconds_per_unit
@@ -69,9 +70,9 @@ def summary(found: Iterable[Recovery]) -> dict[str, Any]:
 
 
 def memory(directory: RunDirectory) -> dict[str, dict[str, float]]:
-    """Resident megabytes by process: ``first`` and ``last`` sample, and ``peak``. Empty if none can be read.
+    """Resident memory in MB by process name: ``first`` and ``last`` sample, and ``peak``. Empty if none is readable.
 
-    The first is that of a warmed-up process; samples of one name continue through its restarts.
+    ``first`` is taken after the process has warmed up. A process that is restarted keeps its name and its samples.
     """
     samples: dict[str, list[float]] = defaultdict(list)
     try:

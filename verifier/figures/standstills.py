@@ -1,7 +1,7 @@
-"""How long last stable offsets stood still, as the conductor saw it (``stable_offsets.jsonl``). Judges nothing.
+"""How long last stable offsets stood still, as the conductor saw it (``stable_offsets.jsonl``).
 
-The figure is as fine as the conductor's looks, about a second; a transaction that no one will end is found in the logs
-(``hanging-transaction``).
+Owns this figure. The conductor looks about once a second, so it is no more precise than that. Judges nothing: the check
+``hanging-transaction`` finds transactions that no one will end, in the logs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from verifier.evidence.units import seconds_of_ns
 
 
 def standstills(directory: RunDirectory) -> dict[str, Any] | None:
-    """How often was looked, how many standstills of a second or more there were, and the longest; None if never."""
+    """The number of looks, the number of standstills of a second or more, and the longest one in s.
+
+    None if the conductor never looked, or if its file cannot be read.
+    """
     try:
         lines = list(read_json_lines(directory.stable_offsets_jsonl))
         looks = sum(int(line["looks"]) for line in lines if "looks" in line)

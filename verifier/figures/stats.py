@@ -1,4 +1,4 @@
-"""The figures of a verdict that decide nothing: counts, regions, faults by kind. Pure."""
+"""``stats`` in ``verdict.json``: counts of values, regions, and faults by kind. Owns these; decides nothing. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verifier.facts import Audit, Region
 from verifier.figures.lag_figures import figures
 from verifier.witness.effectiveness import Injected
 
-#: What is counted in the histories of each role. Without one of those histories there is no count, not even zero.
+#: The figures that are counted in the histories of each role. If one of those histories is missing, they are left out.
 _COUNTED: dict[WriterRole, frozenset[str]] = {
     "producers": frozenset({"acked", "acked_and_read", "unknown", "failed", "never_sent", "deleted"}),
     "final": frozenset({"read", "acked_and_read"}),
@@ -18,7 +18,7 @@ _COUNTED: dict[WriterRole, frozenset[str]] = {
 
 
 def stats(injected: Sequence[Injected], audit: Audit, uncounted: Collection[WriterRole] = ()) -> dict[str, Any]:
-    """``stats`` of ``verdict.json``, without the counts of the roles that could not be counted."""
+    """``stats`` in ``verdict.json``, without the counts from the roles in ``uncounted``."""
     counted = _stats(injected, audit)
     absent = frozenset[str]().union(*(_COUNTED[role] for role in uncounted))
     return {name: value for name, value in counted.items() if name not in absent}
@@ -61,7 +61,7 @@ def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
 
 
 def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
-    """How many of each kind of fault were injected, and how many of those bit."""
+    """For each kind of fault: how many were injected, and how many of those took effect."""
     kinds: dict[str, dict[str, int]] = {}
     for each in injected:
         counted = kinds.setdefault(each.fault, {"injected": 0, "effective": 0})

@@ -1,8 +1,8 @@
-"""How long each partition went without an acknowledgement: in all, and during each fault. Pure.
+"""How long each partition went without an acknowledgement: in the whole run, and during each fault. Pure.
 
-During a fault the time counts from the last acknowledgement before the gap, but not from before the fault was injected,
-to the next one, also if that comes after the fault was over; a partition in which none comes anymore goes without
-until the load ends. A partition where nothing was ever acknowledged is therefore the worst of all, not absent.
+Owns these figures; judges nothing. A gap during a fault begins at an acknowledgement, but not before the injection. It
+ends at the next acknowledgement, even if that comes after the fault. Without a next acknowledgement, it ends with the
+load. So a partition in which nothing was ever acknowledged has the longest gap of all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from verifier.witness.effectiveness import Injected
 
 @dataclass(frozen=True, slots=True)
 class FaultGap:
-    """One partition during one fault. ``ended``: an acknowledgement came afterwards. ``fault`` is its index."""
+    """The longest gap of one partition during one fault, in ns. ``fault`` is the fault's index among the injections.
+
+    ``ended``: an acknowledgement ended the gap.
+    """
 
     fault: int
     topic: str
@@ -34,7 +37,7 @@ class FaultGap:
 
 
 def load_span(run: RunModel, acks: Mapping[tuple[str, int], NDArray[np.int64]]) -> tuple[int, int] | None:
-    """When the load began and ended; None if nothing tells."""
+    """When the load began and ended, in ns: from the phases and acknowledgements; None if there is neither."""
     spans = [(phase.start_ns, phase.end_ns) for phase in run.phases if phase.name in LOAD_PHASES]
     times = [time for each in acks.values() if each.size for time in (int(each[0]), int(each[-1]))]
     begins = [start for start, _ in spans] + times
@@ -43,9 +46,9 @@ def load_span(run: RunModel, acks: Mapping[tuple[str, int], NDArray[np.int64]]) 
 
 
 def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
-    """The longest time without an acknowledgement in all, and by partition with when it was.
+    """The longest time without an acknowledgement: over all partitions, and in each one with its begin and end.
 
-    A partition where nothing was ever acknowledged went without for as long as the load ran.
+    If nothing was ever acknowledged in a partition, its gap is the whole load.
     """
     partitions: dict[str, dict[str, Any]] = {
         f"{gap.topic}-{gap.partition}": {
@@ -68,7 +71,7 @@ def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
 def unavailability(
     run: RunModel, injected: Sequence[Injected], acks: Mapping[tuple[str, int], NDArray[np.int64]]
 ) -> list[FaultGap]:
-    """For each fault that was injected, and each partition of the run's topics, the longest time without one."""
+    """The longest gap for each injected fault and each partition. ``acks`` has ascending times in ns by partition."""
     names = sorted({(t.name, partition) for t in run.topics for partition in range(t.partitions)} | set(acks))
     span = load_span(run, acks)
     if span is None:
@@ -86,9 +89,9 @@ def unavailability(
 
 
 def longest_gap(times: NDArray[np.int64], start_ns: int, over_ns: int, end_ns: int) -> tuple[int, bool]:
-    """The longest time without an acknowledgement that began in ``start_ns..over_ns``, and whether one ended it.
+    """The longest gap that began in ``start_ns..over_ns``, in ns, and whether an acknowledgement ended it.
 
-    ``times`` ascend; the load ends at ``end_ns``.
+    ``times`` are acknowledgements, ascending. The load ends at ``end_ns``.
     """
     over_ns = max(start_ns, min(over_ns, end_ns))
     first, behind = np.searchsorted(times, (start_ns, over_ns), side="right")
@@ -101,7 +104,7 @@ def longest_gap(times: NDArray[np.int64], start_ns: int, over_ns: int, end_ns: i
 
 
 def to_json(gaps: Sequence[FaultGap], injected: Sequence[Injected]) -> list[dict[str, Any]]:
-    """What ``verdict.json`` says about them, one entry per fault, the partitions by name."""
+    """The gaps in the form of ``verdict.json``: one entry per fault, with its partitions by name."""
     entries: dict[int, dict[str, Any]] = {}
     for gap in gaps:
         each = injected[gap.fault]

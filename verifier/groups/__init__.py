@@ -1,7 +1,7 @@
-"""What consumer groups did: what their members were handed and committed, beside the log that they read.
+"""Evidence about consumer groups, prepared for the checks: deliveries, commits, and the logs that members read.
 
-``rows`` joins the histories, ``logs`` says which records a log has for a member, ``positions`` which offsets a member
-may resume at. ``stored`` reads what ``__consumer_offsets`` has (``offset_records``: its layouts), and ``pipeline`` what
-a group that transforms read and wrote. ``model`` has the values; ``group_checks`` asks the checks, which are in
-``verifier/checks``.
+Owns how this evidence is read and joined. ``rows`` joins the histories, ``logs`` finds the records that a log has for
+members, and ``positions`` the offsets at which a member may resume. ``stored`` reads ``__consumer_offsets``
+(``offset_records`` decodes it), and ``pipeline`` the input and output of a group that transforms records. ``model`` has
+the values that the checks take; ``group_checks`` runs the checks. Does not own the checks (``verifier/checks``).
 """

@@ -1,4 +1,8 @@
-"""The checks of consumer groups, asked of a run. Owns the list, the reading of histories and the figures."""
+"""Runs the checks of consumer groups over a run.
+
+Owns the list of checks, the reading of the members' histories, and the figures of groups. Does not own the checks
+(``verifier/checks``).
+"""
 
 from __future__ import annotations
 
@@ -36,20 +40,20 @@ CHECKS: tuple[Callable[[GroupEvidence], Iterator[Anomalous]], ...] = (
 
 
 def group_evidence(directory: RunDirectory, run: RunModel) -> GroupEvidence | None:
-    """Of a run; None if it has no groups. Raises ``OSError``."""
+    """The evidence of a run; None if it has no groups. Raises ``OSError``."""
     names = [process.name for process in run.evidence.of_role("members")]
     if not names:
         return None
     rows: list[dict[str, Any]] = []
     whole = [_read(directory.history(name), rows) for name in names]
-    # members read as consumers do by default here; what is aborted is left out only where they leave it out
+    # members have isolation.level=read_committed here, so they receive no aborted records
     logs = readable_logs(directory, run, committed_only=True)
     stored = stored_offsets(directory, run)
     return GroupEvidence(group_partitions(rows, logs, is_whole=all(whole), stored=stored.of))
 
 
 def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
-    """What the checks find in a run; nothing if it has no groups. Raises ``OSError``."""
+    """The findings of all checks in a run; empty if it has no groups. Raises ``OSError``."""
     evidence = group_evidence(directory, run)
     if evidence is None:
         return ()
@@ -57,8 +61,10 @@ def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
 
 
 def group_figures(directory: RunDirectory, run: RunModel) -> dict[str, dict[str, int]]:
-    """Of each group: how many records its members were delivered, how many of those again, and how often a member began
-    to read a partition. They decide nothing: a group may deliver again.
+    """Counts for each group, from the members' histories. They decide nothing: a group may deliver records again.
+
+    ``delivered`` counts records, ``delivered_again`` those of them that were delivered before, and ``resumed`` how
+    often a member began to read a partition.
     """
     rows: list[dict[str, Any]] = []
     for process in run.evidence.of_role("members"):
@@ -67,7 +73,7 @@ def group_figures(directory: RunDirectory, run: RunModel) -> dict[str, dict[str,
 
 
 def figures_of(partitions: Mapping[GroupPlace, GroupPartition]) -> dict[str, dict[str, int]]:
-    """The same of what was read. Pure."""
+    """The same counts, from the joined rows. Pure."""
     found: dict[str, dict[str, int]] = {}
     for (group, _), partition in partitions.items():
         told = found.setdefault(group, {"delivered": 0, "delivered_again": 0, "resumed": 0})
@@ -83,7 +89,10 @@ def audit(evidence: GroupEvidence) -> list[Anomalous]:
 
 
 def _read(path: Path, rows: list[dict[str, Any]]) -> bool:
-    """Adds a history's rows about groups, and says whether it was closed in order. A damaged one adds fewer rows."""
+    """Adds a history's rows about groups to ``rows``. Returns whether the history is readable and was closed properly.
+
+    A damaged history adds only the rows before the damage.
+    """
     try:
         file, parts = stream_history(path)
         for part in with_functions(parts, FUNCTIONS, COLUMNS):

@@ -1,7 +1,7 @@
-"""Which records a log has for the members of a group: from the headers of the final leader's batches.
+"""Finds the records that a log has for the members of a group, from the batch headers of the final leader.
 
-Owns the reading of the replica's directory and what is left out: control batches, and what was never committed if the
-members read only what is committed. Judges nothing.
+Owns how the replica's directory is read, and which records are left out: control batches, and for members with
+``isolation.level=read_committed``, records of transactions that were not committed. Judges nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verifier.transactions.state_records import TopicPartition
 
 
 def readable_logs(directory: RunDirectory, run: RunModel, *, committed_only: bool) -> dict[TopicPartition, ReadableLog]:
-    """Of every partition whose final state is known, by its final leader's replica. Raises ``OSError``."""
+    """The readable log of every partition with a known final state and a replica of its leader. Raises ``OSError``."""
     found = {}
     for final in run.final:
         home = directory.node(final.leader) / "data" / f"{final.topic}-{final.partition}"
@@ -33,7 +33,7 @@ def readable_logs(directory: RunDirectory, run: RunModel, *, committed_only: boo
 
 
 def readable_log(segments: Iterable[Headers], final: FinalPartition, *, committed_only: bool) -> ReadableLog:
-    """Of a log's segments in their order, between the start of the log and the final high watermark. Pure."""
+    """The readable records between the log start and the final high watermark, from the segments in order. Pure."""
     replay, plain = TransactionReplay(), []
     written: dict[int, list[OffsetSpan]] = defaultdict(list)
     for headers in segments:
@@ -53,7 +53,7 @@ def readable_log(segments: Iterable[Headers], final: FinalPartition, *, committe
 
 
 def _batches(headers: Headers) -> Iterator[tuple[OffsetSpan, int]]:
-    """The offsets of every batch of records, with the producer if it is part of a transaction, or -1."""
+    """The offsets of every data batch, with its producer id if it is part of a transaction, or else -1."""
     data = np.flatnonzero(headers.attributes & CONTROL == 0)
     is_transactional = headers.attributes[data] & TRANSACTIONAL != 0
     producers = np.where(is_transactional, headers.producer_ids[data], -1)

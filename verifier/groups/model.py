@@ -1,6 +1,7 @@
-"""What the checks of consumer groups are asked about. Plain values; owns no rule.
+"""The values that the checks of consumer groups take. Owns no check.
 
-Everything is of one group in one partition. Offsets of commits and positions are those of the next record, as Kafka's.
+Each value is about one group in one partition. As in Kafka, a committed offset or a position is the offset of the next
+record to read. Times are in ns on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from verifier.transactions.state_records import TopicPartition
 #: A group and a partition that its members read.
 GroupPlace = tuple[str, TopicPartition]
 
-#: When something ended of which no one knows: later than everything.
+#: The end of anything whose end is unknown: later than every time.
 NEVER_NS = 2**63 - 1
 
 
 class ResumedMember(NamedTuple):
-    """A member was assigned the partition, at ``begin_ns``, and began to read it at ``offset``, known at ``end_ns``.
+    """A member was assigned the partition at ``begin_ns`` and began to read it at ``offset``, known at ``end_ns``.
 
-    ``offset`` is its position, or that of the first record that it was handed, where its client tells no position.
-    ``generation``: -1 if its client did not tell it. ``released_ns``: when it no longer had the partition.
+    ``offset`` is the member's position, or the offset of its first record if its client reports no position.
+    ``generation`` is -1 if its client does not report it. ``released_ns`` is when it no longer had the partition.
     """
 
     process: str
@@ -37,9 +38,9 @@ class ResumedMember(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """An offset that was committed, or may have been (``is_certain`` False: its ``end_ns`` is ``NEVER_NS``).
+    """An offset that was committed, or may have been: then ``is_certain`` is False and ``end_ns`` is ``NEVER_NS``.
 
-    ``generation`` is that of its member, -1 if it is not known in which the commit was made.
+    ``generation`` is the member's generation when it made the commit, -1 if it is unknown.
     """
 
     process: str
@@ -52,14 +53,14 @@ class OffsetCommit(NamedTuple):
 
 
 class OffsetSpan(NamedTuple):
-    """Consecutive offsets, both ends among them."""
+    """Consecutive offsets; both ends are included."""
 
     first: int
     last: int
 
 
 class Spans:
-    """Offsets as ascending spans that do not touch. Pure."""
+    """A set of offsets, kept as ascending spans that neither overlap nor touch. Pure."""
 
     def __init__(self, spans: Sequence[OffsetSpan]) -> None:
         self._spans = list(joined(spans))
@@ -72,7 +73,7 @@ class Spans:
         return iter(self._spans)
 
     def within(self, start: int, end: int) -> Iterator[OffsetSpan]:
-        """What lies at ``start`` or above, and below ``end``."""
+        """The offsets from ``start`` (included) to ``end`` (excluded), as spans."""
         if start >= end:
             return
         at = bisect_left(self._lasts, start)
@@ -82,7 +83,7 @@ class Spans:
             at += 1
 
     def without(self, others: Spans) -> Spans:
-        """These offsets but for those."""
+        """The offsets of this set that are not in ``others``."""
         left = []
         for span in self._spans:
             first = span.first
@@ -96,12 +97,12 @@ class Spans:
 
     @property
     def size(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return sum(span.last - span.first + 1 for span in self._spans)
 
 
 def joined(spans: Sequence[OffsetSpan]) -> Iterator[OffsetSpan]:
-    """Ascending, with those that overlap or follow each other made one."""
+    """The spans in ascending order; spans that overlap or touch are merged."""
     current: OffsetSpan | None = None
     for span in sorted(spans):
         if current is not None and span.first <= current.last + 1:
@@ -116,9 +117,10 @@ def joined(spans: Sequence[OffsetSpan]) -> Iterator[OffsetSpan]:
 
 @dataclass(frozen=True, slots=True)
 class ReadableLog:
-    """What a log has for the members of a group: its first offset, and the offsets of the records they are handed.
+    """The records of a log that members of a group receive, by offset. ``start`` is the first offset of the log.
 
-    Neither control records nor, for members that read only what is committed, records of aborted transactions are.
+    Control records are left out. So are records of transactions that were not committed, if the members have
+    ``isolation.level=read_committed``.
     """
 
     start: int
@@ -127,10 +129,11 @@ class ReadableLog:
 
 @dataclass(frozen=True, slots=True)
 class StoredCommits:
-    """What ``__consumer_offsets`` has of a group in a partition: every offset of it, and those that may be its last.
+    """The offsets that ``__consumer_offsets`` has for a group in a partition.
 
-    One of a transaction that the log does not decide may count, or not. ``is_whole``: nothing was taken away from the
-    log. ``lasts`` is empty if there is none, or if the last one was removed.
+    ``offsets`` has every offset, and ``lasts`` each one that may be the last. There can be several, because an offset
+    in a transaction without an end may or may not count. ``lasts`` is empty if the log has no offset, or if the last
+    one was removed. ``is_whole``: no record was removed from the log.
     """
 
     offsets: frozenset[int] = frozenset()
@@ -140,10 +143,10 @@ class StoredCommits:
 
 @dataclass(frozen=True, slots=True)
 class GroupPartition:
-    """Everything about a group in a partition, each in the order of its process; ``log`` is None if it is not known.
+    """Everything about a group in a partition. The rows of each process are in the order of its history.
 
-    ``is_whole``: the histories of all members are there to their ends, so that what they lack did not happen.
-    ``stored`` is None if the coordinator's log cannot be judged.
+    ``log`` is None if the partition's log is unknown. ``stored`` is None if the coordinator's log cannot be judged.
+    ``is_whole``: the histories of all members are complete, so anything that is missing in them did not happen.
     """
 
     resumed: Sequence[ResumedMember] = ()
@@ -155,33 +158,33 @@ class GroupPartition:
 
     @property
     def certain(self) -> list[OffsetCommit]:
-        """The commits that certainly happened."""
+        """The commits that the coordinator certainly accepted."""
         return [commit for commit in self.commits if commit.is_certain]
 
     @property
     def delivered_again(self) -> int:
-        """How many records were handed over again, each counted as often. A group may do so: at least once."""
+        """How many deliveries repeated an earlier one. That is legal: a group delivers at least once."""
         times = sum(span.last - span.first + 1 for span in self.delivered)
         return times - Spans(self.delivered).size
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEvidence:
-    """All groups of a run."""
+    """All groups of a run, by group and partition."""
 
     partitions: Mapping[GroupPlace, GroupPartition] = field(default_factory=dict)
 
 
 def not_fenced(commits: Sequence[OffsetCommit], done: Sequence[OffsetCommit]) -> list[OffsetCommit]:
-    """Those that may count when ``done`` had certainly happened.
+    """The commits that may still count once the commits in ``done`` have certainly happened.
 
-    A coordinator takes nothing of a generation that is over. So what a member of one tried to commit was overwritten by
-    what a later generation committed, or was refused.
+    A coordinator refuses commits of a generation that has ended. So an uncertain commit of an earlier generation was
+    either refused, or overwritten by a commit of the later one.
     """
     newest = max((commit.generation for commit in done), default=-1)
     return [commit for commit in commits if commit.is_certain or not 0 <= commit.generation < newest]
 
 
 def newest_before(commits: Sequence[OffsetCommit], time_ns: int) -> int:
-    """How many of these, sorted by ``end_ns``, had ended before this time."""
+    """How many of these commits, sorted by ``end_ns``, had ended before this time."""
     return bisect_right(commits, time_ns - 1, key=lambda commit: commit.end_ns)

@@ -1,6 +1,7 @@
-"""The records of ``__consumer_offsets`` as plain values: who committed which offset of what. Owns the layouts of
-OffsetCommitKey 0 and 1, of the values 0 to 3, and of GroupMetadataKey 2 (docs/reference/kafka.md "Groups"). Judges
-nothing.
+"""Decodes the records of ``__consumer_offsets`` into plain values: group, partition, and committed offset.
+
+Owns the layouts of OffsetCommitKey 0 and 1, OffsetCommitValue 0 to 3, and GroupMetadataKey 2
+(docs/reference/kafka.md "Groups"). Judges nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _VERSION, _PARTITION, _OFFSET = struct.Struct(">h"), struct.Struct(">i"), struct
 
 
 class OffsetRecord(NamedTuple):
-    """One record. ``place`` is None in what is about a whole group, ``offset`` None if it was removed."""
+    """One record. ``place`` is None if the record is about a whole group; ``offset`` is None if it is a tombstone."""
 
     group: str
     place: TopicPartition | None
@@ -24,7 +25,7 @@ class OffsetRecord(NamedTuple):
 
 
 def offset_record(key: bytes | None, value: bytes | None) -> OffsetRecord:
-    """One record, decoded. Raises ``UnknownRecord``."""
+    """Decodes one record. Raises ``UnknownRecord``."""
     try:
         group, place = _decode_key(key or b"")
         return OffsetRecord(group, place, None if place is None or value is None else _decode_value(value))

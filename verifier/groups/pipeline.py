@@ -1,8 +1,8 @@
-"""What a group read from each partition, and what of it is in its output: values by their offsets, from both logs.
+"""Reads the values in the input and the output of a group that transforms records, each with its offset.
 
-The output is of read_committed: a value counts where the transaction that wrote it was committed. Of the output the
-most advanced replica is read (``verifier.transactions.evidence``), of the input the final leader's. Owns the reading;
-judges nothing.
+Owns how both logs are read; judges nothing (``verifier/checks/pipeline_exactly_once.py`` does). An output value counts
+only if its transaction was committed, as for a reader with ``isolation.level=read_committed``. The output comes from
+the most advanced replica (``verifier.transactions.evidence``), the input from the final leader.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from verifier.segments.rows import SegmentFile, read_segment
 from verifier.transactions.logs import replica_end
 from verifier.transactions.state_records import TopicPartition
 
-#: A stream and a sequence.
+#: (stream, sequence)
 KeyedValue = tuple[int, int]
 _NO_END = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """One group in one partition of its input. ``inputs`` and ``outputs`` are values by offset and offsets by value.
+    """One group in one partition of its input, ``place``. It writes to the partition ``output``.
 
-    ``began``: the lowest offset at which a member began. ``certain``: below it all is committed past; ``possible``:
-    no commit, whatever became of it, went beyond. ``is_whole``: nothing that a member was handed can be missing in
-    ``inputs``.
+    ``inputs`` maps offsets to values, ``outputs`` maps values to all their offsets. ``began`` is the lowest offset at
+    which a member began. ``certain`` is the highest offset that was certainly committed, ``possible`` the highest one
+    that was or may have been. ``is_whole``: ``inputs`` has every record that a member can have received.
     """
 
     group: str
@@ -50,7 +50,7 @@ class Pipeline:
 
 
 def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -> list[Pipeline]:
-    """Of a run whose groups have an output; none without. Raises ``OSError``."""
+    """The pipelines of a run; empty if its groups have no output. Raises ``OSError``."""
     finals = {(final.topic, final.partition): final for final in run.final}
     found = []
     for (group, place), partition in evidence.partitions.items():
@@ -68,7 +68,7 @@ def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -
                 partition,
                 _values(run.run_id, home, *place, partition.log.records),
                 _output(run.run_id, max(homes, key=replica_end), *output),
-                # an unclean election may cut off what was handed over
+                # an unclean election may truncate records that a member received
                 is_whole=partition.log.start == 0 and not run.may_elect_uncleanly,
             )
         )
@@ -84,7 +84,7 @@ def pipeline(
     *,
     is_whole: bool = False,
 ) -> Pipeline:
-    """From (offset, value) of both logs. Pure."""
+    """One pipeline, from the (offset, value) pairs of both logs. Pure."""
     offsets: dict[KeyedValue, list[int]] = defaultdict(list)
     for offset, value in outputs:
         offsets[value].append(offset)
@@ -102,6 +102,7 @@ def pipeline(
 
 
 def _output(run_id: int, home: Path, topic: str, partition: int) -> Iterator[tuple[int, KeyedValue]]:
+    """The values in the output that a reader with ``isolation.level=read_committed`` receives, each with its offset."""
     segments = [read_headers(path) for path in sorted(home.glob("*.log"))]
     whole = FinalPartition(topic, partition, high_watermark=_NO_END)
     committed = readable_log(segments, whole, committed_only=True).records
@@ -109,7 +110,7 @@ def _output(run_id: int, home: Path, topic: str, partition: int) -> Iterator[tup
 
 
 def _values(run_id: int, home: Path, topic: str, partition: int, wanted: Spans) -> Iterator[tuple[int, KeyedValue]]:
-    """The values of this run at the wanted offsets; whatever else is there is another check's."""
+    """This run's values at the wanted offsets. Other content is the business of ``phantom``, not of this module."""
     for path in sorted(home.glob("*.log")):
         segment = SegmentFile("", run_id, 0, topic, partition, int(path.stem), str(path))
         for rows in read_segment(segment):

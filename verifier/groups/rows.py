@@ -1,6 +1,6 @@
-"""Groups as their members saw them: the rows of histories joined by group and partition. Pure.
+"""Joins the rows of members' histories by group and partition. Pure.
 
-Owns what may be concluded from a commit's row (docs/history.md "Groups"). Judges nothing.
+Owns what a row of a commit proves (docs/history.md "Groups"), and when a member released a partition. Judges nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from verifier.groups.model import (
 from verifier.transactions.client_rows import ABORTED, COMMITTED, outcome
 from verifier.transactions.state_records import TopicPartition
 
-#: The functions of rows that say something about groups.
+#: The functions (``f``) of the rows about groups.
 FUNCTIONS: tuple[Function, ...] = (
     "member", "resume", "revoke", "leave", "offset-commit", "poll", "offsets", "commit", "abort",
 )  # fmt: skip
-#: The columns that are asked for.
+#: The columns that ``group_partitions`` reads.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "first_offset", "last_offset", "invoke_ns", "complete_ns",
     "incarnation", "error", "session", "op",
@@ -43,9 +43,12 @@ def group_partitions(
     is_whole: bool,
     stored: Callable[[GroupPlace], StoredCommits | None] = lambda _: None,
 ) -> dict[GroupPlace, GroupPartition]:
-    """From the rows of all histories, each process's in its order. What no member did is in none of them."""
+    """Every group and partition in the rows of all histories. The rows of each process are in its history's order.
+
+    Rows of sessions without a ``member`` row are ignored. ``is_whole`` and ``stored`` go into the results.
+    """
     told = list(rows)
-    # wherever it stands: what a session did counts for its group
+    # a session's ``member`` row may come after its other rows
     members = {(row["process"], row["session"]): _Member.of(row) for row in told if row["f"] == "member"}
     resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
     commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
@@ -78,7 +81,7 @@ def group_partitions(
             commits[group, (row["topic"], row["partition"])].append(found)
     return {
         place: GroupPartition(
-            tuple(released.noted(each, place[1]) for each in resumed.get(place, ())),
+            tuple(released.with_release(each, place[1]) for each in resumed.get(place, ())),
             tuple(commits.get(place, ())),
             tuple(delivered.get(place, ())),
             logs.get(place[1]),
@@ -90,7 +93,7 @@ def group_partitions(
 
 
 class _Member(NamedTuple):
-    """Whose a session is."""
+    """The group, member id and generation of a session."""
 
     group: str
     member_id: str
@@ -98,28 +101,30 @@ class _Member(NamedTuple):
 
     @classmethod
     def of(cls, row: GroupRow) -> _Member:
-        """As a ``member`` row says."""
+        """From a ``member`` row. Its ``error`` has the group and the member id, separated by a space."""
         group, _, member_id = str(row["error"] or "").partition(" ")
         return cls(group, member_id, row["incarnation"])
 
 
 class _Released:
-    """When members no longer had what they were assigned: it was revoked, or the whole member was gone."""
+    """When each member lost a partition: it was revoked, or the member left the group."""
 
     def __init__(self) -> None:
         self._revoked: dict[tuple[str, int, TopicPartition], int] = {}
         self._left: dict[tuple[str, str], int] = {}
 
     def revoked(self, row: GroupRow) -> None:
+        """Notes a ``revoke`` row."""
         where = row["process"], row["session"], (row["topic"], row["partition"])
         self._revoked[where] = min(row["invoke_ns"], self._revoked.get(where, NEVER_NS))
 
     def left(self, row: GroupRow, who: _Member) -> None:
-        """The row names the member's newest session; with it all end."""
+        """Notes a ``leave`` row. It is in the member's newest session, and ends all sessions of the member."""
         whose = row["process"], who.member_id
         self._left[whose] = min(row["invoke_ns"], self._left.get(whose, NEVER_NS))
 
-    def noted(self, resumed: ResumedMember, place: TopicPartition) -> ResumedMember:
+    def with_release(self, resumed: ResumedMember, place: TopicPartition) -> ResumedMember:
+        """``resumed`` with the time at which the member lost this partition."""
         revoked_ns = self._revoked.get((resumed.process, resumed.session, place), NEVER_NS)
         left_ns = self._left.get((resumed.process, resumed.member_id), NEVER_NS)
         return resumed._replace(released_ns=min(revoked_ns, left_ns))
@@ -146,7 +151,10 @@ def _commit(row: GroupRow) -> OffsetCommit:
 
 
 def _in_transaction(row: GroupRow, ends: Iterable[GroupRow]) -> OffsetCommit | None:
-    """What a transaction took as its input is committed with it, one offset further; None if it certainly is not."""
+    """The commit in an ``offsets`` row of a transaction; None if the transaction was certainly not committed.
+
+    The row has the last input offset, so the committed offset is the next one.
+    """
     told = list(ends)
     became = outcome((each["f"], each["type"]) for each in told)
     if became == ABORTED:

@@ -1,7 +1,8 @@
-"""What the coordinators' logs have of each group's offsets: the most advanced copy of ``__consumer_offsets``.
+"""Reads the committed offsets of each group from the most advanced replicas of ``__consumer_offsets``.
 
-Owns the reading and what counts: an offset of a transaction counts if it was committed, by the offset of its record
-(as Kafka's coordinator does); one that is not decided may. Judges nothing.
+Owns the reading, and which offsets count. An offset in a transaction counts if the transaction was committed, and is
+ordered by the offset of its own record, not of the marker (as in Kafka's coordinator). If the log does not end the
+transaction, the offset may count. Judges nothing (``verifier/checks/lost_offset_commit.py`` does).
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from verifier.transactions.state_records import UnknownRecord
 
 
 class StoredOffsets:
-    """Of all groups: answers for one of them in one partition. ``is_everything``: nothing is missing anywhere."""
+    """The stored offsets of all groups. ``is_everything``: every partition of the topic was read and is whole."""
 
     def __init__(
         self, places: dict[GroupPlace, StoredCommits], groups: dict[str, bool], *, is_everything: bool = False
     ) -> None:
         self._places = places
         self._is_everything = is_everything
-        #: Whether the log is whole in which there is anything of the group.
+        #: Group -> whether the log with its records is whole.
         self._groups = groups
 
     def __repr__(self) -> str:
         return f"StoredOffsets({len(self._places)} offsets of {len(self._groups)} groups)"
 
     def of(self, place: GroupPlace) -> StoredCommits | None:
-        """None for a group of which there is nothing, if a part is not there or not whole: that may have been it."""
+        """The offsets of a group in a partition; None if they may be in a log that is missing or not whole."""
         group = place[0]
         if group not in self._groups:
             return StoredCommits() if self._is_everything else None
@@ -45,7 +46,7 @@ class StoredOffsets:
 
 
 def stored_offsets(directory: RunDirectory, run: RunModel) -> StoredOffsets:
-    """Of a run. Nothing, if an election may have cut off what was acknowledged. Raises ``OSError``."""
+    """The stored offsets of a run; empty if an election may have truncated acknowledged records. Raises ``OSError``."""
     if may_lose_offsets(run):
         return StoredOffsets({}, {})
     homes: dict[int, Path] = {}
@@ -57,7 +58,7 @@ def stored_offsets(directory: RunDirectory, run: RunModel) -> StoredOffsets:
 
 
 def stored(logs: Iterable[KeyedLog], *, are_all: bool = False) -> StoredOffsets:
-    """Of the logs of partitions; ``are_all``: of every one that the topic has. Pure."""
+    """The stored offsets in these logs. ``are_all``: there is one log for every partition of the topic. Pure."""
     places: dict[GroupPlace, StoredCommits] = {}
     groups: dict[str, bool] = {}
     is_everything = are_all
@@ -71,12 +72,13 @@ def stored(logs: Iterable[KeyedLog], *, are_all: bool = False) -> StoredOffsets:
 
 @dataclass
 class _FoundRecords:
-    """Of one group in one partition, as far as the log was read."""
+    """The offsets of one group in one partition that were read so far."""
 
     offsets: set[int] = field(default_factory=set)
     lasts: set[int] = field(default_factory=set)
 
     def add(self, offset: int | None, *, is_certain: bool) -> None:
+        """Adds the next record; ``offset`` None is a tombstone. Only a certain record replaces those before it."""
         if is_certain:
             self.lasts.clear()
         if offset is not None:
@@ -88,6 +90,7 @@ class _FoundRecords:
 
 
 def _read(log: KeyedLog) -> tuple[dict[GroupPlace, _FoundRecords], set[str], bool]:
+    """The offsets in a log by group and partition, all groups in it, and whether it is whole and readable."""
     ends = _Ends(log)
     found: dict[GroupPlace, _FoundRecords] = defaultdict(_FoundRecords)
     groups: set[str] = set()
@@ -115,7 +118,7 @@ class _Ends:
             self._markers[ended.producer_id].append((ended.marker_offset, ended.kind == COMMIT))
 
     def of(self, record: LoggedRecord) -> bool | None:
-        """Whether a record counts; None if that is not decided."""
+        """Whether a record is in no transaction, or in a committed one; None if its transaction has no end."""
         if record.producer_id < 0:
             return True
         markers = self._markers[record.producer_id]

@@ -1,6 +1,6 @@
-"""Histories of client operations, as Jepsen's kafka workload writes them: read, judged and written.
+"""Reads, judges and writes histories of client operations in the form of Jepsen's kafka workload.
 
-Owns the whole way from such a file to a verdict that rests on what clients saw and on nothing else. Shares the form of
-the verdict with runs (``verifier.verdict``), and no check: a run has logs to decide by, these histories have none.
-Everything here is numpy on one machine; no Spark is started.
+Owns everything from such a file to its verdict. The verdict rests only on what clients saw. It has the same form as the
+verdict of a run (``verifier.verdict``), but no check is shared, since a run has logs and these histories do not.
+Everything runs in NumPy on one machine, without Spark.
 """

@@ -1,8 +1,9 @@
-"""Every anomaly of operation histories by name: its definition, a line for people, and a minimal example. Plain data.
+"""The anomalies of operation histories: name, definition, summary and minimal example of each. Plain data.
 
-The definitions are those of Jepsen's kafka workload (``jepsen.tests.kafka``; docs/reference/anomalies-and-bugs.md
-"Jepsen's names"); where one differs, it says so. "Index" is a position in a key's log without its gaps
-(``verifier.operations.versions``). ``docs/anomalies.md`` is made from this.
+Does not own the checks that find them (``verifier.operations.checks``). The definitions are those of Jepsen's kafka
+workload (``jepsen.tests.kafka``; docs/reference/anomalies-and-bugs.md "Jepsen's names"). A definition that differs says
+so. An "index" is a position in a key's log, counted without gaps (``verifier.operations.versions``).
+``docs/anomalies.md`` is generated from this module.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from verifier.facts import explained
 
 @dataclass(frozen=True, slots=True)
 class OperationAnomaly:
-    """``brings``: what it may bring about in the same keys; that is then grouped under it."""
+    """One anomaly. ``brings`` has the anomalies that it may cause in the same keys; reports group them under it."""
 
     name: str
     summary: str
@@ -27,7 +28,7 @@ class OperationAnomaly:
 
 _CYCLE = "a cycle of operations, each before the next"
 
-#: In the order in which a report leads with them.
+#: In the order of reports.
 ANOMALIES: tuple[OperationAnomaly, ...] = (
     OperationAnomaly(
         "phantom",
@@ -171,5 +172,5 @@ NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 
 def group(keys: Mapping[str, frozenset[int]]) -> dict[str, str]:
-    """Which anomaly explains which: consequence -> cause, where every key with the consequence has the cause."""
+    """Consequence -> the anomaly that explains it. Every key with the consequence also has the cause."""
     return explained(((anomaly.name, anomaly.brings) for anomaly in ANOMALIES), keys)

@@ -1,4 +1,7 @@
-"""Small questions about columns of integers that several modules ask. Pure numpy; no column is as long as an offset."""
+"""Small functions on integer columns that several modules share. Pure NumPy. Owns no rule.
+
+All columns of one call have the same length. Groups and codes are numbers from 0.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from verifier.operations.model import BoolArray, IntArray
 
 
 def codes_of(*columns: IntArray) -> tuple[IntArray, int]:
-    """Equal rows get equal numbers from 0, in the order in which they first appear; and how many there are."""
+    """A number for each row, and the count of distinct rows. Equal rows have equal numbers, in order of appearance."""
     codes, uniques = pd.factorize(columns[0])
     count = len(uniques)
     for column in columns[1:]:
@@ -22,14 +25,14 @@ def codes_of(*columns: IntArray) -> tuple[IntArray, int]:
 
 
 def first_rows(codes: IntArray, count: int) -> IntArray:
-    """For each number from 0 below ``count``, the first row that has it. Every number must occur."""
+    """The first row with each number below ``count``. Every number must occur."""
     first = np.empty(count, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first
 
 
 def starts_of_groups(columns: Sequence[IntArray]) -> BoolArray:
-    """Whether a row differs from the one before it; the columns are sorted."""
+    """A mask of the rows that differ from the row before them. The columns must be sorted."""
     starts = np.ones(len(columns[0]), dtype=np.bool_)
     if len(starts):
         starts[1:] = False
@@ -44,14 +47,14 @@ def group_numbers(starts: BoolArray) -> IntArray:
 
 
 def marked(length: int, rows: IntArray) -> BoolArray:
-    """A mask of this length that is set at these rows."""
+    """A mask of this length that is true at these rows."""
     mask = np.zeros(length, dtype=np.bool_)
     mask[rows] = True
     return mask
 
 
 def least_by(groups: IntArray, values: IntArray, count: int, empty: int) -> IntArray:
-    """The least value of each group; ``empty`` where there is none."""
+    """The least value of each of ``count`` groups; ``empty`` for a group without values."""
     least = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
     np.minimum.at(least, groups, values)
     least[least == np.iinfo(np.int64).max] = empty
@@ -59,7 +62,7 @@ def least_by(groups: IntArray, values: IntArray, count: int, empty: int) -> IntA
 
 
 def most_by(groups: IntArray, values: IntArray, count: int) -> IntArray:
-    """The greatest value of each group; -1 where there is none. Values are not negative."""
+    """The greatest value of each of ``count`` groups; -1 for a group without values. Values must not be negative."""
     most = np.full(count, -1, dtype=np.int64)
     np.maximum.at(most, groups, values)
     return most

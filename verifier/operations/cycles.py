@@ -1,20 +1,26 @@
-"""G0 and G1c, alone, with the order of each process, and with real time: cycles of operations, each before the next.
+"""Finds cycles of operations: G0 and G1c, each alone, with process order, and with real time.
 
-Edges (``verifier.operations.anomalies`` has the definitions). ww: the writers of two values next to each other in the
-log, if asked for. wr: the writer of a value and who read it. process: what one process did one after the other.
-realtime: one operation ended before the other began. Operations that failed have no edges: who read from them is G1a's.
+Owns the edges of the graph and the choice of components. Does not own the definitions
+(``verifier.operations.anomalies``) or the search for the shortest cycle (``verifier.operations.search``). There are
+four kinds of edges between operations:
 
-Components are found by scipy on the whole graph; real time goes through one vertex for each end of an operation, so it
-costs no edge for every pair. All that follows looks at the operations of components alone.
+- ww: from the writer of a value to the writer of the next value in the log. Only with ``--ww-deps``.
+- wr: from the writer of a value to an operation that read it.
+- process: from an operation to a later one of the same process.
+- realtime: from an operation to one that began after it had ended.
 
-A worked example, two transactions of two processes that overlap in time::
+Failed operations have no edges; reading from them is G1a. SciPy finds the components of the whole graph. Real time goes
+through one additional vertex per end of an operation, so that not every pair of operations needs an edge. All later
+steps handle only the operations in components.
+
+An example: two transactions of two processes that overlap in time::
 
     T1  send 1 7 -> [0 7], poll {2 [[0 8]]}         T2  send 2 8 -> [0 8], poll {1 [[0 7]]}
 
     edges       T1 -wr-> T2 (T2 read 7, which T1 sent); T2 -wr-> T1 (T1 read 8, which T2 sent)
     component   {T1, T2}, so both are suspects
     G1c         ww and wr edges: {T1, T2} is cyclic. One finding: the shortest cycle, T1 -wr-> T2 -wr-> T1, of length 2
-    G1c-process, G1c-realtime   the same component is cyclic, too, but contains a lesser one (G1c): nothing
+    G1c-process, G1c-realtime   the same component is cyclic, but it contains a lesser cycle (G1c): no finding
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ from verifier.operations.versions import Versions
 WW, WR, PROCESS, REALTIME = range(4)
 KINDS = ("ww", "wr", "process", "realtime")
 
-#: Class -> kinds of its edges. A component is of a class with process or real time only if no lesser one is inside.
+#: Class -> the kinds of its edges.
 CLASSES: dict[str, tuple[int, ...]] = {
     "G0": (WW,),
     "G1c": (WW, WR),
@@ -43,6 +49,7 @@ CLASSES: dict[str, tuple[int, ...]] = {
     "G0-realtime": (WW, REALTIME),
     "G1c-realtime": (WW, WR, REALTIME),
 }
+#: Class -> its lesser classes. A component counts for a class only if it contains no cycle of a lesser class.
 LESSER: dict[str, tuple[str, ...]] = {
     "G0": (),
     "G1c": (),
@@ -51,13 +58,17 @@ LESSER: dict[str, tuple[str, ...]] = {
     "G0-realtime": ("G0", "G0-process"),
     "G1c-realtime": ("G0", "G1c", "G0-process", "G1c-process", "G0-realtime"),
 }
-#: Of a process with more operations in a component, only neighbors have an edge.
+#: If a process has more operations than this in a component, only successive ones have a process edge.
 MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """Edges between operations. ``value`` is what was read, or the later of two values next to each other."""
+    """Edges between operations, as columns of equal length.
+
+    ``value`` is the value that was read (wr), or the later one of two neighbors in the log (ww), whose earlier one is
+    ``before``. Both are -1 where they do not apply.
+    """
 
     kind: IntArray
     source: IntArray
@@ -66,6 +77,7 @@ class _Edges:
     before: IntArray
 
     def only(self, mask: BoolArray) -> _Edges:
+        """The edges that a mask, or another NumPy index, selects."""
         return _Edges(*(column[mask] for column in (self.kind, self.source, self.target, self.value, self.before)))
 
 
@@ -92,11 +104,12 @@ def find(operations: Operations, versions: Versions, *, ww_deps: bool, transacti
 
 
 def _data_edges(operations: Operations, versions: Versions, ww_deps: bool, transactions: bool) -> _Edges:
+    """All wr edges, and with ``ww_deps`` all ww edges."""
     writer = operations.writer[operations.read]
     reader, value = operations.read_by, operations.read
     alive = operations.type != FAIL
     if not transactions:
-        # what an operation sends and what it polls happens one by one: nothing orders it as a whole
+        # the micro-operations of an operation happen one by one, so the operation as a whole has no place in an order
         alive = alive & ~_mixed(operations)
     kept = (writer >= 0) & (writer != reader) & alive[writer] & alive[reader]
     kind = np.full(int(kept.sum()), WR, dtype=np.int64)
@@ -112,6 +125,7 @@ def _data_edges(operations: Operations, versions: Versions, ww_deps: bool, trans
 
 
 def _mixed(operations: Operations) -> BoolArray:
+    """A mask of the operations that both send and read."""
     both = np.zeros(len(operations), dtype=np.bool_)
     both[operations.read_by] = True
     sends = np.zeros(len(operations), dtype=np.bool_)
@@ -139,7 +153,7 @@ def _joined(one: _Edges, other: _Edges) -> _Edges:
 
 
 def _suspects(operations: Operations, edges: _Edges) -> BoolArray:
-    """The operations that lie in a component of all edges; every cycle of every class is among them."""
+    """A mask of the operations in a component with several operations, by all edges. Every cycle is within these."""
     everything = np.ones(len(operations), dtype=np.bool_)
     if not len(edges.kind):
         return ~everything
@@ -151,7 +165,10 @@ def _suspects(operations: Operations, edges: _Edges) -> BoolArray:
 def _components(
     operations: Operations, edges: _Edges, inside: BoolArray, *, with_time: bool
 ) -> tuple[IntArray, IntArray]:
-    """The component of every operation, -1 outside; and the sizes of components, counting operations alone."""
+    """The component of each operation (-1 outside of ``inside``), and the number of operations in each component.
+
+    ``with_time`` adds the realtime edges.
+    """
     rows = np.flatnonzero(inside)
     number = np.full(len(operations), -1, dtype=np.int64)
     number[rows] = np.arange(len(rows))
@@ -179,7 +196,7 @@ def _class(
     operations: Operations, name: str, kinds: tuple[int, ...], edges: _Edges, labels: IntArray, cyclic: BoolArray,
     hidden: BoolArray,
 ) -> Findings:  # fmt: skip
-    """One finding per component of a class that counts, by its first operation."""
+    """The findings of one class: one for each cyclic component without a lesser cycle, by its first operation."""
     excluded = np.unique(labels[cyclic & hidden])
     members = np.flatnonzero(cyclic & ~np.isin(labels, excluded))
     if not len(members):
@@ -213,7 +230,7 @@ def _class(
 
 
 def _shortest(operations: Operations, kinds: tuple[int, ...], members: IntArray, edges: _Edges) -> Cycle:
-    """The shortest cycle of one component, as steps that begin with the operation that was invoked first."""
+    """The shortest cycle of one component. Its steps begin with its operation that was invoked first."""
     if PROCESS in kinds:
         edges = _joined(edges.only(edges.kind != PROCESS), _paired(operations, members))
     source, target = np.searchsorted(members, edges.source), np.searchsorted(members, edges.target)
@@ -229,7 +246,7 @@ def _shortest(operations: Operations, kinds: tuple[int, ...], members: IntArray,
 
 
 def _paired(operations: Operations, members: IntArray) -> _Edges:
-    """Process edges between all operations of a process, not only neighbors: a step may pass over some."""
+    """Process edges between all pairs of operations of a process, since a step may skip operations in between."""
     order = members[np.argsort(operations.process[members], kind="stable")]
     bounds = [*np.flatnonzero(starts_of_groups([operations.process[order]])).tolist(), len(order)]
     sources, targets = [], []
@@ -246,6 +263,7 @@ def _paired(operations: Operations, members: IntArray) -> _Edges:
 def _steps(
     operations: Operations, members: IntArray, edges: _Edges, found: FoundCycle, prefer_reads: bool
 ) -> tuple[CycleEdge, ...]:
+    """The edges along a cycle. A step without an edge in ``edges`` is a realtime edge."""
     circle = [int(members[vertex]) for vertex in found.vertices]
     start = circle.index(min(circle))
     circle = circle[start:] + circle[:start]
@@ -255,7 +273,7 @@ def _steps(
         if not len(rows):
             steps.append(CycleEdge(KINDS[REALTIME], before, after))
             continue
-        # data says more than order; of data, a read where the class is about reads
+        # data edges explain more than process edges; a class about reads prefers wr edges
         rank = [WR, WW, PROCESS] if prefer_reads else [WW, WR, PROCESS]
         row = min(rows.tolist(), key=lambda each: rank.index(int(edges.kind[each])))
         value, preceding = int(edges.value[row]), int(edges.before[row])

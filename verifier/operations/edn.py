@@ -1,11 +1,11 @@
-"""A reader of EDN, form by form from lines. Owns the syntax; knows nothing of operations but their shape on a line.
+"""Reads EDN line by line. Owns the syntax; does not know what an operation means.
 
-``EdnReader`` takes lines and gives the forms that are complete, so a file of any size is read in bounded memory: one
-form after the other, or the elements of one big vector. ``fast_forms`` reads many lines at once that hold one plain map
-each, by rewriting them as JSON for the C parser (ten times as fast); what it is not sure of, it leaves to the reader.
+``EdnReader`` takes lines and returns each form when it is complete: the forms of a file, or the elements of one big
+vector. So a file of any size is read in bounded memory. ``fast_forms`` is ten times as fast for lines with one plain
+map each: it rewrites many of them as JSON and parses that in C. It returns None if the result could be wrong.
 
-Maps are dicts, vectors and lists are lists, sets are frozensets, keywords and symbols are strings of their own types,
-ratios are ``Fraction``, ``1N`` is an int, ``1M`` a ``Decimal``. A tagged value is the value: a record is its map.
+Maps become dicts, vectors and lists become lists, and sets become frozensets. Keywords and symbols become strings of
+their own types, ratios ``Fraction``, ``1N`` an int and ``1M`` a ``Decimal``. Tags are dropped: a record becomes a map.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _CONSTANTS = {"nil": None, "true": True, "false": False}
 _CLOSES = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
-#: Of a number: to read one takes time by the square of its length, and Python refuses 4,300 in words of its own.
+#: The longest number that is read, in characters: reading takes time quadratic in the length. Python's limit is 4,300.
 MOST_DIGITS = 1_000
 
 
 class EdnError(ValueError):
-    """Text that is no EDN. ``line`` counts as the reader was told; the message does not repeat it."""
+    """Text is not EDN. ``line`` is the line number that the caller passed; the message does not repeat it."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -59,20 +59,20 @@ class EdnError(ValueError):
 
 
 class Keyword(str):
-    """``:name``, without its colon."""
+    """A keyword such as ``:name``, without its colon."""
 
     __slots__ = ()
 
 
 class Symbol(str):
-    """A bare name."""
+    """A symbol: a bare name."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A form that is open: a bracket, a tag or a discard, and what is inside so far."""
+    """An open form: a bracket, a tag or a discard, with its items so far."""
 
     kind: str
     line: int
@@ -80,7 +80,7 @@ class _Frame:
 
 
 class EdnReader:
-    """Takes lines by ``feed``, gives (line of its beginning, form). ``unwrap``: elements of an outermost vector."""
+    """Takes lines, and returns (first line, form) of each form. ``unwrap``: returns the elements of an outer vector."""
 
     def __init__(self, *, unwrap: bool = False) -> None:
         self._unwrap = unwrap
@@ -91,11 +91,11 @@ class EdnReader:
 
     @property
     def is_between_forms(self) -> bool:
-        """Whether nothing is open but, perhaps, the outermost vector."""
+        """Whether no form is open, except perhaps the outermost vector."""
         return not self._stack and not self._carry
 
     def feed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
-        """The forms that this line (with its end) completes. Raises ``EdnError``."""
+        """The forms that end on this line, which includes its line break. Raises ``EdnError``."""
         if self._carry:
             text, line, self._carry = self._carry + text, self._carry_line, ""
         at = 0
@@ -118,7 +118,7 @@ class EdnReader:
             line += word.count("\n")
 
     def end(self) -> None:
-        """Raises ``EdnError`` if something is still open."""
+        """Raises ``EdnError`` if a form is still open."""
         if self._carry:
             raise EdnError(self._carry_line, "the file ends within a string")
         for frame in [*self._stack[:1], *([self._outer] if self._outer else [])]:
@@ -142,7 +142,7 @@ class EdnReader:
         yield from self._value(_collection(frame), frame.line)
 
     def _value(self, value: Any, line: int) -> Iterator[tuple[int, Any]]:
-        """A value is complete: into what is open, or out."""
+        """Adds a complete value to the open form, or returns it if no form is open."""
         while self._stack:
             frame = self._stack[-1]
             if frame.kind == "#_":
@@ -151,7 +151,7 @@ class EdnReader:
             if frame.kind in _CLOSES:
                 frame.items.append(value)
                 return
-            self._stack.pop()  # a tag: its value stands for itself
+            self._stack.pop()  # a tag is dropped, and its value kept
             line = frame.line
         yield line, value
 
@@ -170,7 +170,7 @@ def _atom(kind: str, word: str, line: int) -> Any:
             return Keyword(word[1:])
         case "string":
             text = _ESCAPE.sub(lambda match: _unescaped(match[1], line), word[1:-1])
-            # Java writes what is beyond 16 bits as two escapes
+            # Java writes a character beyond 16 bits as two escapes
             return _paired(text) if _SURROGATE.search(text) else text
         case "number":
             return _number(word, line)
@@ -229,7 +229,7 @@ def _collection(frame: _Frame) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """A value that can be a key or an element."""
+    """The value in a hashable form, to be a key of a map or an element of a set."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):
@@ -237,7 +237,7 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-#: What no line for the fast way may hold: strings, comments, escapes, lists, and tags or sets behind the first brace.
+#: Anything that ``fast_forms`` cannot read: strings, comments, escapes, lists, and tags or sets after the first brace.
 _HARD = re.compile(r"[\"\\;#()\t\v\f^\0]")
 _KEYWORD = re.compile(r":[^\[\]{},\s:\"]+")
 _UNTIDY = re.compile(r",,|\[,|,\]|\{,|,\}")
@@ -246,7 +246,7 @@ _QUOTED: dict[str, str] = {}
 
 
 def plain_map(line: str) -> str | None:
-    """The line's one map, if it may be nothing but a map without anything hard; else None."""
+    """The text of a line's only map, without its tag; None if the line is certainly not a single map."""
     text = line.strip(" \t\r\n,")
     if text[:1] == "#":
         tag = _TAG.match(text)
@@ -257,10 +257,10 @@ def plain_map(line: str) -> str | None:
 
 
 def fast_forms(maps: Sequence[str]) -> list[Any] | None:
-    """One form for each of these maps (``plain_map``), maps as lists between ``MAP`` and ``MAP_END``; None: not sure.
+    """One form for each of these texts of maps (``plain_map``); None if the result could be wrong.
 
-    Keywords become plain strings: with strings excluded, there is nothing to confuse them with. A bracket that closes
-    another kind leaves a map without its last marker, which the caller must check for.
+    A map becomes a list between ``MAP`` and ``MAP_END``, and keywords become strings. Other strings are refused. The
+    caller must check that each map ends with ``MAP_END``: it does not if a bracket closes another kind of bracket.
     """
     text = "\n".join(maps)
     if _HARD.search(text):
@@ -280,7 +280,7 @@ def fast_forms(maps: Sequence[str]) -> list[Any] | None:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """A keyword as a string; histories have few different ones, again and again."""
+    """A keyword as a JSON string. The results are cached, because histories repeat a few keywords."""
     word = match[0]
     quoted = _QUOTED.get(word)
     if quoted is None:

@@ -1,14 +1,16 @@
-"""A run's histories as operations: ``send``, ``poll`` and ``assign``, invoked and completed, in the order of time.
+"""Translates a run's histories into operations: ``send``, ``poll`` and ``assign``, invoked and completed, by time.
 
-Owns the translation; ``verifier.operations.writing`` owns the syntax. A key is ``topic-partition``, a value
-``s<stream>/<sequence>``. A row of a history is an operation of many values; what is not known to be all or nothing
-(``info``, ``fail``) becomes one operation for each value. Processes of operations do one thing at a time, so each
-stream of a producer's incarnation is one, and each session of a reader:
+Owns the translation. Does not own the syntax (``verifier.operations.writing``). A key is ``topic-partition``, and a
+value is ``s<stream>/<sequence>``. A row of a history becomes one operation with many values. But if its outcome is
+``info`` or ``fail``, each value becomes its own operation, because some of them may have been stored and others not.
 
-- of sends that were in flight together, each is completed at the latest when the next begins. Sends read nothing, so
-  no cycle of operations can come from that;
-- what was reserved and never sent is ``fail``; what was never heard of again is ``info``, by a process of its own;
-- bytes that a reader was handed and that are not a value of the run get a name that no operation sent.
+A process in an operation history does one operation at a time. So each stream of a producer's incarnation, and each
+session of a reader, becomes a process:
+
+- If sends were in flight together, each one completes before the next one begins. Sends read nothing, so this cannot
+  create a cycle of operations.
+- A sequence that was reserved and never sent is ``fail``. One without any further row is ``info``, by its own process.
+- Bytes that a reader received and that are not a value of the run get a name that no operation sent.
 """
 
 from __future__ import annotations
@@ -26,18 +28,18 @@ import pyarrow as pa
 from verifier.evidence.history import stream_history
 from verifier.operations.exported import FORGOTTEN, UNSENT, exported_name
 
-#: Of several outcomes of one value the first of these counts.
+#: If a value has several outcomes, the one with the lowest rank counts.
 _RANK = {"ok": 0, "info": 1, "fail": 2}
 _LONGEST_SPAN = 1 << 24
 _SENDS = ("send", "sentinel", "unsent")
 
-#: Chooses among the rows of all histories, which are lists of columns by name.
+#: Filters the rows of all histories: takes and returns a list of rows for each history.
 Sift = Callable[[list[list[dict[str, Any]]]], list[list[dict[str, Any]]]]
 
 
 @dataclass(slots=True)
 class PlannedOperation:
-    """One operation to be written: when, by whom, and the rows that it is made of. Times are monotonic nanoseconds."""
+    """One operation to write, with the rows that it comes from. Times are in ns on the monotonic clock."""
 
     process: str
     f: str
@@ -51,9 +53,10 @@ class PlannedOperation:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The lines of an export, made one by one.
+    """The lines of an export, created one by one.
 
-    ``left_out`` rows contradict themselves. ``unfinished`` are the processes whose history has no proper end.
+    ``left_out`` counts rows that were ignored because they contradict themselves. ``unfinished`` has the processes
+    whose history has no proper end.
     """
 
     lines: Iterator[dict[str, Any]]
@@ -63,9 +66,9 @@ class Export:
 
 
 def export_run(history_directory: Path, sift: Sift | None = None) -> Export:
-    """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``.
+    """Exports all histories of a run. Raises ``OSError``, and ``HistoryError`` for a damaged file.
 
-    ``sift`` is handed the rows of each history, and gives those to export.
+    ``sift`` chooses the rows to export.
     """
     histories: list[list[dict[str, Any]]] = []
     left_out = 0
@@ -89,7 +92,7 @@ def export_run(history_directory: Path, sift: Sift | None = None) -> Export:
 
 
 def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
-    """The rows that say something of values or offsets, and how many contradict themselves."""
+    """The rows about values or offsets, and the number of rows that contradict themselves."""
     kept, wrong = [], 0
     names = ("process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
              "last_offset", "invoke_ns", "complete_ns", "incarnation", "error", "phase", "session")  # fmt: skip
@@ -116,6 +119,7 @@ def key_of(row: dict[str, Any]) -> str:
 
 
 def _sends(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
+    """The ``send`` operations of one history, including reserved sequences without an outcome."""
     by_stream: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     reserved: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -154,7 +158,7 @@ def _times(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def _disjoint(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each sequence once: of several outcomes the one that says most, and of equal ones the first."""
+    """The rows, cut so that each sequence is in only one of them: the one with the best rank, or else the first."""
     taken: list[tuple[int, int]] = []
     chosen = []
     ordered = sorted(enumerate(rows), key=lambda each: (_RANK.get(each[1]["type"], 1), each[0]))
@@ -174,7 +178,7 @@ def _overlapping(spans: list[tuple[int, int]]) -> bool:
 
 
 def _left(first: int, last: int, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of ``first..last`` is in no span of ``taken``."""
+    """The parts of ``first..last`` that are in no span of ``taken``, ascending."""
     spans, at = [], first
     for start, stop in sorted(span for span in taken if span[0] <= last and span[1] >= first):
         if start > at:
@@ -186,6 +190,7 @@ def _left(first: int, last: int, taken: list[tuple[int, int]]) -> list[tuple[int
 
 
 def _polls(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
+    """The ``assign`` and ``poll`` operations of one history. Successive rows with the same times are one poll."""
     planned: list[PlannedOperation] = []
     newest: dict[str, PlannedOperation] = {}
     assigned: dict[str, PlannedOperation] = {}
@@ -208,7 +213,7 @@ def _polls(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
 
 
 def _one_at_a_time(planned: list[PlannedOperation]) -> None:
-    """Within a process, in the order of the list: each begins after the previous one and ends before the next."""
+    """Changes times so that each operation of a process begins after the previous one and ends before the next."""
     newest: dict[str, PlannedOperation] = {}
     for each in planned:
         before = newest.get(each.process)
@@ -220,7 +225,7 @@ def _one_at_a_time(planned: list[PlannedOperation]) -> None:
 
 
 def _lines(planned: list[PlannedOperation]) -> Iterator[dict[str, Any]]:
-    """Invocations and completions by time; of equal times invocations first, for they are not before each other."""
+    """Invocations and completions by time. At equal times invocations come first, so that operations overlap."""
     begin = np.array([each.begin_ns for each in planned], dtype=np.int64)
     end = np.array([each.end_ns for each in planned], dtype=np.int64)
     number = np.arange(len(planned))

@@ -1,6 +1,7 @@
-"""What tells an exported run from other histories: the names of its sentinels, and the errors of what was never sent.
+"""The names and errors by which an exported run is recognized: its sentinels, and values that were never sent.
 
-Owns these words, for who writes exports and for who judges one, so that its numbers can be compared with the run's.
+Owns these texts. The exporter writes them and the judge recognizes them, so that the numbers of both can be compared
+with the run's own numbers.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 
 from verifier.evidence.sequenced_value import SENTINEL_STREAM, value_name
 
-#: Errors of values that a producer took for itself: the client was never handed it, or nothing more was noted.
+#: The errors of values that a producer reserved, but never passed to its client, or for which it noted nothing else.
 UNSENT = "reserved and never sent"
 FORGOTTEN = "reserved, and never heard of again"
 _SENTINEL = re.compile(r"sentinel-[0-9]+/[0-9]+")
 
 
 def exported_name(stream: int, sequence: int) -> str:
-    """``s3/120``; of the last record that a run writes into partition 0, ``sentinel-0/0``."""
+    """The name of a value, such as ``s3/120``. The sentinel of partition 0 is ``sentinel-0/0``."""
     if stream >= SENTINEL_STREAM:
         return f"sentinel-{stream - SENTINEL_STREAM}/{sequence}"
     return value_name(stream, sequence)
@@ -30,7 +31,7 @@ def is_sentinel(name: int | str) -> bool:
 
 
 def asides(stats: Mapping[str, Any]) -> dict[str, str]:
-    """What is to be told beside a number (by its name in ``stats``) that the run counts in another way."""
+    """Name of a number in ``stats`` -> a remark about how the run counts it differently."""
     told = {}
     if stats.get("sentinels"):
         told["acked"] = f"{stats['sentinels']:,} of them sentinels, which the run does not count (nor as read)"

@@ -1,4 +1,4 @@
-"""What a check found in a history of operations, as columns: one row per anomaly. Owns the shape, finds nothing."""
+"""A check's findings in an operation history, as columns with one row per anomaly. Owns the form; finds nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Anomalies of one check. Every column has their number; -1 stands for nothing.
+    """The anomalies of one check. All columns have one row per anomaly; -1 means that a column does not apply.
 
-    ``value`` and ``other`` are values by number, ``operation`` and ``earlier`` operations, ``delta`` the distance of
-    two values in the log.
+    ``key``, ``value`` and ``other`` are numbers of keys and values, ``operation`` and ``earlier`` numbers of operations
+    (``verifier.operations.pairing``). ``delta`` is the distance of two values in the log, in indices.
     """
 
     check: str
@@ -39,7 +39,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class CycleEdge:
-    """One edge of a cycle: ``kind`` is ww, wr, process or realtime; the values are -1 where there are none."""
+    """One edge of a cycle. ``kind`` is ww, wr, process or realtime. ``key`` and the values are -1 if none apply."""
 
     kind: str
     before: int
@@ -51,7 +51,7 @@ class CycleEdge:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """The shortest cycle of a component that has ``size`` operations. ``is_shortest``: every one was compared."""
+    """The shortest cycle that was found in a component of ``size`` operations. ``is_shortest``: none is shorter."""
 
     steps: tuple[CycleEdge, ...]
     size: int
@@ -70,7 +70,7 @@ def findings(
     delta: IntArray | None = None,
     cycles: Sequence[Cycle] = (),
 ) -> Findings:
-    """Findings whose absent columns are -1."""
+    """Findings with these columns. Absent columns are filled with -1."""
     count = len(key)
 
     def column(given: IntArray | None) -> IntArray:

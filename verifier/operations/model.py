@@ -1,10 +1,11 @@
-"""The model of an operation history, as columns: one row per line, per send, per value read. Owns no syntax.
+"""The model of an operation history, as columns with one row per line, per send, and per value read.
 
-An operation is a mapping with ``index``, ``time`` (nanoseconds), ``process``, ``type`` (invoke, ok, fail, info), ``f``,
-``value``, ``error`` and ``rebalance-log``, as Jepsen's kafka workload has it. ``HistoryBuilder`` takes them one by one
-and keeps numbers: a key or value that is no integer below 2^62 gets a code below -2^62 (``Names``). Lines of the
-nemesis are skipped. What a single operation cannot mean raises ``OperationsError``; whether the operations make sense
-together is ``verifier.operations.pairing``'s to say.
+Owns the model and how one operation is checked. Does not own the syntax of files (``verifier.operations.reading``), or
+whether the operations fit together (``verifier.operations.pairing``). An operation is a mapping with ``index``,
+``time`` (ns), ``process``, ``type`` (invoke, ok, fail, info), ``f``, ``value``, ``error`` and ``rebalance-log``, as in
+Jepsen's kafka workload. ``HistoryBuilder`` takes operations one by one and stores integers: a key or value that is not
+an integer below 2^62 gets a code below -2^62 (``Names``). Lines of the nemesis are skipped. An operation that makes no
+sense raises ``OperationsError``.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ TYPE_NAMES = tuple(TYPES)
 
 NO_OFFSET = -1
 MOST_OFFSET = 2**63 - 1
-#: Operations after which columns are made of the rows so far: bounds what exists as Python objects.
+#: After this many operations, the rows so far become columns. This bounds the number of Python objects.
 CHUNK = 20_000
-#: First and last element of a list that stands for a map: keys and values alternate between them.
+#: The first and last element of a list that represents a map: keys and values alternate between them.
 MAP, MAP_END = "{", "}"
 
 
 class OperationsError(ValueError):
-    """A file that is no operation history; the message names file and line."""
+    """A file is not an operation history. The message names the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationHistory:
-    """All lines of a history but the nemesis's, in their order; every column of a table has its length.
+    """All lines of a history in order, without those of the nemesis. The columns of each table have the same length.
 
-    ``sends`` and ``reads`` have one row per value, in the order within the operation: ``line`` is a row of the lines'
-    columns, ``offset`` is -1 where it is not known. ``listed`` are the keys of assign and subscribe, ``rebalanced``
-    those of rebalance logs, both as (line, key).
+    The columns from ``index`` to ``empty`` have one row per line. ``sends`` and ``reads`` have one row per value, in
+    the order within the operation: ``line`` is a row of the former columns, and ``offset`` is -1 if it is unknown.
+    ``listed`` has the keys of assign and subscribe, and ``rebalanced`` those of rebalance logs, both as (line, key).
     """
 
     name: str
@@ -59,7 +60,7 @@ class OperationHistory:
     line_number: IntArray
     error: IntArray
     seeks: BoolArray
-    empty: BoolArray  # its value says nothing
+    empty: BoolArray  # the operation has no value, or an empty one
     sends: Mapping[str, IntArray]
     reads: Mapping[str, IntArray]
     listed: Mapping[str, IntArray]
@@ -80,7 +81,7 @@ _KEY = ("line", "key")
 
 
 class _Table:
-    """Rows that become columns chunk by chunk."""
+    """Collects rows and turns them into int64 columns, chunk by chunk."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = columns
@@ -100,7 +101,10 @@ class _Table:
 
 @dataclass(slots=True)
 class HistoryBuilder:
-    """Takes operations in their order. ``json_keys``: keys that read as integers are integers (JSON has no others)."""
+    """Builds a history from operations in order. ``json_keys``: keys that look like integers become integers.
+
+    JSON needs this, because the keys of its objects are always strings.
+    """
 
     name: str
     json_keys: bool = False
@@ -114,7 +118,7 @@ class HistoryBuilder:
     _count: int = 0
 
     def add_all(self, operations: Iterable[tuple[int, Any]]) -> None:
-        """Take (line number, operation) pairs. Raises ``OperationsError``."""
+        """Adds (line number, operation) pairs. Raises ``OperationsError``."""
         for number, operation in operations:
             try:
                 self._add(number, operation)
@@ -124,7 +128,7 @@ class HistoryBuilder:
                 raise OperationsError(f"{self.name}:{number}: {error}") from error
 
     def finish(self, problems: Sequence[str] = ()) -> OperationHistory:
-        """The columns of everything that was added."""
+        """The history of all operations that were added."""
         tables = [each.finish() for each in (self._lines, self._sends, self._reads, self._listed, self._rebalanced)]
         lines, sends, reads, listed, rebalanced = tables
         seeks, empty = lines.pop("seeks").astype(np.bool_), lines.pop("empty").astype(np.bool_)
@@ -142,11 +146,11 @@ class HistoryBuilder:
             self.skipped += 1
             return
         type_, function = operation.get("type"), operation.get("f")
-        # any value may be there, and not all are hashable
+        # a file may have any value here, even one that is not hashable
         kind = TYPES.get(type_) if isinstance(type_, str) else None
         f = _FUNCTION_CODES.get(function) if isinstance(function, str) else None
         if process is None or kind is None or f is None:
-            raise ValueError(_unlike(operation))
+            raise ValueError(_problem_with(operation))
         index, time, value = operation.get("index"), operation.get("time"), operation.get("value")
         line, error = self._count, operation.get("error")
         self._lines.rows.append(
@@ -228,7 +232,10 @@ class HistoryBuilder:
 
 
 def _mapping(value: Any) -> dict[Any, Any] | None:
-    """A mapping, also one that came as the list of its keys and values between ``MAP`` and ``MAP_END``."""
+    """The value as a dict: it is one, or a list of keys and values between ``MAP`` and ``MAP_END``; else None.
+
+    Raises ``ValueError`` if a key repeats.
+    """
     if type(value) is dict:
         return value
     if type(value) is list and value and value[0] == MAP and value[-1] == MAP_END:
@@ -248,7 +255,7 @@ def _sequence(value: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any, what: str) -> int:
-    """An integer that a column holds; -1 for nothing."""
+    """The value as an int64; -1 for None. Raises ``ValueError`` for anything else."""
     if value is None:
         return -1
     if type(value) is not int or not -(2**63) <= value < 2**63:
@@ -264,7 +271,7 @@ def _offset(value: Any) -> int:
     return value
 
 
-def _unlike(operation: Mapping[Any, Any]) -> str:
+def _problem_with(operation: Mapping[Any, Any]) -> str:
     for field_name, known in (("process", None), ("type", TYPE_NAMES), ("f", FUNCTIONS)):
         value = operation.get(field_name)
         if value is None:
@@ -275,7 +282,7 @@ def _unlike(operation: Mapping[Any, Any]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """An error's value on one line, whatever it is made of."""
+    """An error's value as one line of text; it can have any type."""
     if isinstance(value, str):
         return " ".join(value.split())
     found = _mapping(value)

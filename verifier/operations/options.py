@@ -1,6 +1,7 @@
-"""The options with which operations are judged, and what each of them allows. Pure; the words are for reports.
+"""The options for judging operations, and the anomalies that each option allows. Pure.
 
-They are those of Jepsen's checker. What is not listed here is forbidden.
+Owns the options (those of Jepsen's checker) and the reasons that reports show. Anomalies that are not listed here are
+forbidden. Does not own the checks.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ METHODS = ("assign", "subscribe")
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """``sub_via``: how consumers got their partitions, of ``METHODS``; None: as the history itself shows.
+    """Options of one judgment.
 
-    ``ww_deps``: infer that who sent one value came before who sent the next in the log. ``transactions``: an operation
-    is all or nothing; without, each micro-operation stands for itself.
+    ``sub_via``: how consumers got their partitions, from ``METHODS``; None: the history itself shows it. ``ww_deps``:
+    the sender of a value precedes the sender of the next value in the log. ``transactions``: an operation is all or
+    nothing; otherwise, each micro-operation is independent.
     """
 
     sub_via: frozenset[str] | None = None
@@ -41,7 +43,7 @@ class JudgeOptions:
 
 
 def parse_methods(text: str) -> frozenset[str]:
-    """``assign,subscribe`` as a set. Raises ``ValueError``."""
+    """The methods in a comma-separated text such as ``assign,subscribe``. Raises ``ValueError``."""
     methods = frozenset(part.strip() for part in text.split(",") if part.strip())
     unknown = sorted(methods - set(METHODS))
     if unknown or not methods:
@@ -50,7 +52,7 @@ def parse_methods(text: str) -> frozenset[str]:
 
 
 def allowances(options: JudgeOptions, history: OperationHistory) -> Mapping[str, str]:
-    """Check -> why what it finds is allowed."""
+    """Check -> the reason why its findings are allowed."""
     allowed = {"int-send-skip": "transactions may write concurrently: other values may lie between their own"}
     for name in ("G0", "G0-process", "G0-realtime"):
         allowed[name] = "writes are not isolated from each other in Kafka's transactions"

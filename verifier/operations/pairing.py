@@ -1,9 +1,9 @@
-"""Invocations and their completions, joined into operations. Owns what makes a history malformed; judges no anomaly.
+"""Joins invocations and their completions into operations. Owns what makes a history malformed; judges no anomaly.
 
-A process does one operation at a time: ``invoke``, then one of ``ok``, ``fail``, ``info``. An operation whose
-completion is missing is ``info``. What a completion says about sends replaces what the invocation said; a send that it
-does not mention has an unknown offset. A history that breaks these rules, or in which one value is sent twice, cannot
-be judged: all checks rest on a value having one writer.
+A process does one operation at a time: ``invoke``, then ``ok``, ``fail`` or ``info``. An operation without a completion
+is ``info``. The sends of a completion replace those of its invocation. A send that the completion does not mention has
+an unknown offset. A history that breaks these rules cannot be judged, nor one in which a value is sent twice: all
+checks rely on each value having one writer.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from verifier.operations.model import (
     OperationHistory,
 )
 
-#: Complaints that are spelled out; the rest are only counted.
+#: The most problems of one kind that are listed; the others are only counted.
 MOST_TOLD = 5
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Operations in the order of their invocation, and what they sent and read, as columns.
+    """Operations in the order of their invocation, and the values that they sent and read, as columns.
 
-    ``begin`` and ``end`` are rows of the history (``end`` is ``NEVER`` without a completion). Of sends and reads,
-    ``operation`` is a row of the operations, ``key`` a number from 0 (``keys`` has their codes), ``value`` the
-    number of a value of a key from 0 (``values`` has its code, ``key_of`` its key), ``writer`` the operation that
-    sent a value or -1. Rows are in the order of the operations, and within one in the order of its micro-operations.
+    - One row per operation: ``begin``, ``end``, ``type``, ``f`` and ``process``. ``begin`` and ``end`` are lines of the
+      history; ``end`` is ``NEVER`` without a completion.
+    - One row per send: ``sent_by`` (the operation), ``sent`` (the value) and ``sent_offset``; the ``read`` columns
+      likewise. They are in the order of operations, and within one in the order of its micro-operations.
+    - One row per key: ``keys`` has its code.
+    - One row per value of a key: ``values`` has its code, ``key_of`` its key, and ``writer`` the operation that sent
+      it, or -1.
     """
 
     history: OperationHistory
@@ -65,17 +68,17 @@ class Operations:
 
     @property
     def row(self) -> IntArray:
-        """The history's row that tells most of an operation: its completion, else its invocation."""
+        """For each operation, its most informative line in the history: the completion, or else the invocation."""
         return np.where(self.end == NEVER, self.begin, self.end)
 
     def index(self, operation: int) -> int:
-        """The number by which people find an operation: its ``index``, or its line if it has none."""
+        """The number of an operation for people: its ``index``, or its line number if it has none."""
         row = int(self.row[operation])
         return int(self.history.index[row]) if self.history.index[row] >= 0 else int(self.history.line_number[row])
 
 
 def pair(history: OperationHistory) -> Operations:
-    """Join invocations and completions, number keys and values, and list what is malformed."""
+    """The operations of a history. ``problems`` lists everything that is malformed."""
     order = np.argsort(history.process, kind="stable")
     process, kind = history.process[order], history.type[order]
     begins = starts_of_groups([process])
@@ -86,9 +89,9 @@ def pair(history: OperationHistory) -> Operations:
     same_f = np.ones(len(order), dtype=np.bool_)
     same_f[1:] = history.f[order][1:] == history.f[order][:-1]
     problems = [*history.problems, *_index_problems(history)]
-    problems += _told(history, order[~is_invoke & ~after_invoke], _without_invocation)
-    problems += _told(history, order[is_invoke & after_invoke], _still_open)
-    problems += _told(history, order[completes & ~same_f], _other_function)
+    problems += _problems(history, order[~is_invoke & ~after_invoke], _without_invocation)
+    problems += _problems(history, order[is_invoke & after_invoke], _still_open)
+    problems += _problems(history, order[completes & ~same_f], _other_function)
     end_of = np.full(len(history), NEVER, dtype=np.int64)
     completed = np.flatnonzero(completes)
     end_of[order[completed - 1]] = order[completed]
@@ -124,7 +127,7 @@ def _with_values(
     problems += more
     offset = np.where(invoked, -1, sends["offset"])[kept]
     by, sent = by[kept], value[:sent_count][kept]
-    # reads of lines that belong to no operation were complained of above
+    # lines that belong to no operation have been reported above
     read_by = operation_of[reads["line"]]
     known = read_by >= 0
     read_by, read, read_offset = read_by[known], value[sent_count:][known], reads["offset"][known]
@@ -160,17 +163,20 @@ def _with_values(
 def _chosen_sends(
     history: OperationHistory, kinds: IntArray, by: IntArray, value: IntArray, invoked: np.ndarray
 ) -> tuple[IntArray, list[str]]:
-    """The sends that count: those of completions, and those of invocations that the completion does not mention."""
+    """The sends that count (rows of ``sends``), and problems.
+
+    All sends of completions count, and those of invocations that the completion does not mention.
+    """
     completed = ~invoked & (by >= 0)
     count = int(value.max()) + 1 if len(value) else 1
     told = by * count + value
     in_completion = np.isin(told, told[completed])
     in_invocation = np.isin(told, told[invoked])
     silent = invoked & ~in_completion
-    problems = _told(history, np.unique(history.sends["line"][completed & ~in_invocation]), _sent_unasked)
+    problems = _problems(history, np.unique(history.sends["line"][completed & ~in_invocation]), _send_not_invoked)
     ok = np.zeros(len(by), dtype=np.bool_)
     ok[silent] = kinds[by[silent]] == OK
-    problems += _told(history, np.unique(history.sends["line"][ok]), _sent_untold)
+    problems += _problems(history, np.unique(history.sends["line"][ok]), _send_omitted)
     return np.flatnonzero(completed | silent), problems
 
 
@@ -192,10 +198,10 @@ def _sent_twice(operations: Operations) -> list[str]:
 def _index_problems(history: OperationHistory) -> list[str]:
     known = np.flatnonzero(history.index >= 0)
     indices = history.index[known]
-    return _told(history, known[1:][indices[1:] <= indices[:-1]], lambda h, row: f"index {h.index[row]} goes back")
+    return _problems(history, known[1:][indices[1:] <= indices[:-1]], lambda h, row: f"index {h.index[row]} goes back")
 
 
-def _told(history: OperationHistory, rows: IntArray, words: object) -> list[str]:
+def _problems(history: OperationHistory, rows: IntArray, words: object) -> list[str]:
     told = [f"line {history.line_number[row]}: {words(history, row)}" for row in rows[:MOST_TOLD].tolist()]  # type: ignore[operator]
     return [*told, *_and_more(len(rows))]
 
@@ -221,9 +227,9 @@ def _other_function(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes {FUNCTIONS[history.f[row]]}, which is not what it invoked"
 
 
-def _sent_unasked(history: OperationHistory, row: int) -> str:
+def _send_not_invoked(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes a send that it did not invoke"
 
 
-def _sent_untold(history: OperationHistory, row: int) -> str:
+def _send_omitted(history: OperationHistory, row: int) -> str:
     return f"{_who(history, row)} completes with ok but does not mention a send that it invoked"

@@ -1,9 +1,9 @@
-"""A large file of operations, read by one process per core: where it is cut, and how the parts become one history
-again.
+"""Reads a large file of operations with one process per core, and joins the parts into one history.
 
-A part ends where a line does. Whether a form or an array continues across the cut is not looked for: the part before it
-then does not end between two operations, which its reader refuses, and the file is read by one process instead. So is
-one with an error in it: the reader of the whole file says where. Owns no syntax.
+Owns where the file is cut, and how parts are joined. Does not own the syntax (``verifier.operations.reading``). The
+file is cut at the ends of lines. If a form or an array continues across a cut, the reader of the part before it raises
+an error, and one process reads the whole file instead. The same happens if the file has an error, so that the message
+names the right line.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from cluster.process.safe_path import safe_path
 from verifier.operations.codes import PLAIN, Names
 from verifier.operations.model import IntArray, OperationHistory, OperationsError
 
-#: Below this size another process costs more than it saves: half a second before it reads.
+#: Smaller files are read by one process, because another one needs half a second before it reads.
 SHARED_BYTES = 32 << 20
-#: More processes than these wait for the one that puts their parts together.
+#: The most processes. If there were more, they would wait for the process that joins the parts.
 MOST_PROCESSES = 8
 
 
 class Part(NamedTuple):
-    """The operations of some lines, which are numbered from 1, and how many lines they are."""
+    """The operations of some lines of a file, and the number of lines. Line numbers count from 1 in each part."""
 
     history: OperationHistory
     lines: int
@@ -42,7 +42,10 @@ ReadPart = Callable[[Path, int, int], Part]
 
 
 def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> OperationHistory | None:
-    """The whole history; None if one process is to read it. ``read`` takes path, first byte and the byte behind."""
+    """The whole history; None if one process must read the file. ``read`` takes a path, the first byte and the end.
+
+    ``processes`` is the number of processes; None decides by the file's size.
+    """
     size_bytes = path.stat().st_size
     if processes is None:
         processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES) if size_bytes >= SHARED_BYTES else 1
@@ -53,7 +56,7 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
     try:
         with (
             safe_path(),
-            ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_leave_interrupts) as pool,
+            ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_ignore_interrupts) as pool,
         ):
             others = [pool.submit(read, path, *cut) for cut in cuts[1:]]
             return together([read(path, *cuts[0]), *(other.result() for other in others)])
@@ -62,7 +65,7 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
 
 
 def _cuts(path: Path, size_bytes: int, parts: int) -> list[tuple[int, int]]:
-    """The first byte of each part and the one after it. Cuts are behind the end of a line."""
+    """The first byte of each part, and the byte after its last one. Cuts are after line breaks."""
     ends = {size_bytes}
     with path.open("rb") as file:
         for number in range(1, parts):
@@ -73,13 +76,13 @@ def _cuts(path: Path, size_bytes: int, parts: int) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in pairwise(begins) if begin < end]
 
 
-def _leave_interrupts() -> None:
-    """An interrupt is for the process that waits for this one."""
+def _ignore_interrupts() -> None:
+    """Ignores SIGINT: the process that waits for this one handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def together(parts: list[Part]) -> OperationHistory:
-    """One history of parts that follow each other: as one reader would have made it, down to its codes."""
+    """Joins successive parts. The result, including its codes, is the one that a single reader would return."""
     names = Names()
     tables: dict[str, list[Any]] = {}
     lines = operations = 0
@@ -107,7 +110,7 @@ def together(parts: list[Part]) -> OperationHistory:
 
 
 def _recoder(names: Names, others: Names) -> Callable[[IntArray], IntArray]:
-    """What gives columns with the codes of ``others`` those of ``names``, which learns what it does not know."""
+    """A function that converts columns from the codes of ``others`` to those of ``names``. Adds the missing names."""
     codes = np.array(names.learn(others), dtype=np.int64)
 
     def recode(column: IntArray) -> IntArray:
@@ -120,7 +123,7 @@ def _recoder(names: Names, others: Names) -> Callable[[IntArray], IntArray]:
 
 
 class Window(io.RawIOBase):
-    """Some bytes of a file, as a file."""
+    """The bytes from ``begin`` to ``end`` (excluded) of a file, as a file of their own."""
 
     def __init__(self, path: Path, begin: int, end: int) -> None:
         self._file = path.open("rb", buffering=0)

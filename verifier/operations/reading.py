@@ -1,9 +1,10 @@
-"""From a file to an ``OperationHistory``: EDN or JSON, by the file's name. Owns which lines become operations.
+"""Reads a file into an ``OperationHistory``. Owns which lines become operations.
 
-EDN holds one operation per line, operations over several lines, or one vector of them. JSON holds one object per line,
-or one array of objects. Files are read line by line, except for a JSON array; large ones by several processes
-(``verifier.operations.parts``). A damaged file is an ``OperationsError`` that names file, line and what is wrong;
-nothing is left out silently.
+Does not own the model (``verifier.operations.model``) or EDN's syntax (``verifier.operations.edn``). The file's name
+decides between EDN and JSON. An EDN file has one operation per line, operations over several lines, or one vector of
+operations. A JSON file has one object per line, or one array of objects. Files are read line by line, except for a JSON
+array. Several processes read a large file (``verifier.operations.parts``). A damaged file raises ``OperationsError``
+with file, line and problem; nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from verifier.operations.parts import Part, Window, read_in_parts
 
 EDN = ".edn"
 JSON = (".jsonl", ".json")
-#: In a directory of a Jepsen store.
+#: The history's file in a directory of a Jepsen store.
 STORE_FILE = "history.edn"
 BATCH = 2_000
 PART_BYTES = 1 << 20
@@ -31,9 +32,9 @@ _TOO_LONG = "a number has more digits than are read"
 
 
 def read_operations(path: Path, processes: int | None = None) -> OperationHistory:
-    """The history in a file. ``processes``: None decides by the size, if the file has an operation per line.
+    """The history in a file. Raises ``OSError``, and ``OperationsError`` if the file is not a history.
 
-    Raises ``OSError``, and ``OperationsError`` if it is not a history.
+    ``processes`` is the number of processes for a file with one operation per line; None decides by its size.
     """
     _check_written(path)
     if _is_by_line(path) and (whole := read_in_parts(path, _read_part, processes)) is not None:
@@ -55,7 +56,7 @@ def read_operations(path: Path, processes: int | None = None) -> OperationHistor
 
 
 def _check_written(path: Path) -> None:
-    """A hole is no text, and would be one line of any length. Raises ``OperationsError`` and ``OSError``."""
+    """Raises ``OperationsError`` if the file has a hole, which would read as one line of any length; or ``OSError``."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if size else 0
@@ -64,14 +65,14 @@ def _check_written(path: Path) -> None:
 
 
 def _is_by_line(path: Path) -> bool:
-    """Whether the first line that says anything is a whole operation."""
+    """Whether the first line that is not blank is a whole operation."""
     with path.open(encoding="utf-8", errors="replace") as file:
         line = next((line for line in file if line.strip()), "")
     return plain_map(line) is not None
 
 
 def _read_part(path: Path, begin: int, end: int) -> Part:
-    """The operations on the lines of these bytes. Raises ``OperationsError``, ``UnicodeDecodeError``, ``OSError``."""
+    """The operations in the bytes from ``begin`` to ``end``. Raises OperationsError, UnicodeDecodeError or OSError."""
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
     with io.TextIOWrapper(io.BufferedReader(Window(path, begin, end), PART_BYTES), "utf-8") as file, _no_collection():
         lines = (_read_edn if path.suffix == EDN else _read_json_lines)(file, builder)
@@ -80,7 +81,7 @@ def _read_part(path: Path, begin: int, end: int) -> Part:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without the search for garbage in circles: nothing here makes any, and looking costs a third of the time."""
+    """Turns the cyclic garbage collector off: it would take a third of the time, and there are no cycles to collect."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -91,7 +92,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _read_edn(lines: Any, builder: HistoryBuilder) -> int:
-    """Returns how many lines there were."""
+    """Adds the operations in these lines of EDN. Returns the number of lines. Raises ``OperationsError``."""
     reader = EdnReader(unwrap=True)
     waiting: list[tuple[int, str]] = []
 
@@ -119,6 +120,7 @@ def _read_edn(lines: Any, builder: HistoryBuilder) -> int:
 
 
 def _add_maps(waiting: list[tuple[int, str]], builder: HistoryBuilder) -> None:
+    """Adds operations from (line number, text of a map): the fast way if possible. Raises ``EdnError``."""
     forms = fast_forms([text for _, text in waiting])
     if forms is not None:
         builder.add_all(zip([number for number, _ in waiting], forms, strict=True))
@@ -134,7 +136,7 @@ def _add_maps(waiting: list[tuple[int, str]], builder: HistoryBuilder) -> None:
 
 
 def _first_character(file: Any) -> str:
-    """The first character that is no space; the file is at its beginning again."""
+    """The first character that is not white space; empty if there is none. Then rewinds the file."""
     for line in file:
         if line.strip():
             file.seek(0)
@@ -143,7 +145,7 @@ def _first_character(file: Any) -> str:
 
 
 def _read_json_lines(file: Any, builder: HistoryBuilder) -> int:
-    """Returns how many lines there were."""
+    """Adds the operations in a file with one JSON object per line. Returns the number of lines."""
     count = 0
 
     def numbered() -> Iterator[tuple[int, str]]:
@@ -184,12 +186,12 @@ def _json(line: str, number: int, name: str) -> Any:
     except json.JSONDecodeError as error:
         why = f"column {error.colno}: {error.msg}"
         raise OperationsError(f"{name}:{number}: this line is not a complete JSON object: {why}") from error
-    except ValueError as error:  # of JSON that is right, only a number can be too long
+    except ValueError as error:  # the JSON is well-formed, but a number is too long
         raise OperationsError(f"{name}:{number}: {_TOO_LONG}") from error
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """The elements of a JSON array with the lines on which they begin."""
+    """The elements of a JSON array, each with the line on which it begins. Raises ``OperationsError``."""
     decoder = json.JSONDecoder()
     at, line, counted = text.index("[") + 1, 1, 0
     spaces = " \t\r\n"

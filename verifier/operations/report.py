@@ -1,7 +1,7 @@
-"""What ``--out`` leaves of a judged history: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``anomalies/``.
+"""Writes the files of ``--out`` for a judged history: ``verdict.json``, ``summary.md``, ``junit.xml``, ``anomalies/``.
 
-Owns how they look. ``anomalies/<check>.parquet`` and ``.csv`` have one row for every anomaly, not only the examples.
-Takes a finished verdict and adds no judgment of its own.
+Owns their form. ``anomalies/<check>.parquet`` and ``.csv`` have one row for every anomaly, not only for the examples.
+Takes a finished verdict, and judges nothing itself.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FILES = ("verdict.json", "summary.md", "junit.xml")
 
 
 def write_reports(out: Path, judged: ClientVerdict) -> None:
-    """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``.
+    """Writes everything into ``out``, which is created if needed; ``verdict.json`` comes last. Raises ``OSError``.
 
-    Anomalies of a previous verdict are removed. Raises ``InTheWay``, and touches nothing, if something stands where one
-    of these belongs.
+    Removes the anomalies of a previous verdict. If one of the paths exists and is not such a file or directory, raises
+    ``InTheWay`` and changes nothing.
     """
     out.mkdir(parents=True, exist_ok=True)
     check_outputs(out, FILES, [ANOMALIES])
@@ -54,7 +54,7 @@ def write_reports(out: Path, judged: ClientVerdict) -> None:
 
 
 def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
-    """One row per anomaly: names of key and values as text, the operations' indices; null where nothing applies."""
+    """One row per anomaly: key and values by name, operations by index. Fields that do not apply are null."""
     names = operations.history.names
 
     def text(numbers: IntArray, codes: IntArray) -> list[str | None]:
@@ -76,17 +76,17 @@ def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
             "operation": pa.array(index(found.operation), pa.int64()),
             "earlier_operation": pa.array(index(found.earlier), pa.int64()),
             "delta": pa.array(found.delta if _is_measured(found.check) else [None] * len(found), pa.int64()),
-            "cycle": pa.array(_circles(operations, found), pa.string()),
+            "cycle": pa.array(_cycles(operations, found), pa.string()),
         }
     )
 
 
 def _is_measured(check: str) -> bool:
-    """Whether -1 is a distance; to other checks it stands for nothing."""
+    """Whether this check measures ``delta``, so that -1 is a distance. For other checks, -1 means none."""
     return check.endswith(("-skip", "-poll", "-send")) or check in ("lost-write", "duplicate", "inconsistent-offsets")
 
 
-def _circles(operations: Operations, found: Findings) -> list[str | None]:
+def _cycles(operations: Operations, found: Findings) -> list[str | None]:
     if not found.cycles:
         return [None] * len(found)
     return [
@@ -134,7 +134,7 @@ def _example(example: Example) -> str:
 
 
 def junit_xml(judged: ClientVerdict) -> str:
-    """One test suite, one case per check, and the case ``evidence`` for what keeps the history from being valid."""
+    """One test suite with a case per check, and the case ``evidence`` for the doubts about the history."""
     suite = Suite(
         name=f"gapless.{judged.path.name}",
         classname=f"operations.{judged.path.stem}",

@@ -1,9 +1,9 @@
-"""The shortest cycle of a strongly connected component. Pure graphs of numbered vertices; knows no operations.
+"""Finds the shortest cycle in a strongly connected component. Owns the search; vertices are only numbers here. Pure.
 
-A breadth-first search from the head of an edge finds the shortest cycle through that edge. Every cycle has an edge that
-leads to a smaller number, so only those edges need to be tried (or only those of a kind that the cycle must have). A
-few searches of the whole component give a bound; the others then stop below it. Searches end when ``BUDGET`` edges were
-examined: what was found until then is the shortest that was compared, and is said to be no more than that.
+A breadth-first search from the head of an edge finds the shortest cycle through that edge. Every cycle has an edge to a
+smaller number, so only these edges need to be tried (or only the edges of a kind that the cycle must have). A few
+searches of the whole component give a bound, and the other searches stop at that length. The search ends after
+``BUDGET`` edges. The result is then the shortest cycle so far, and is marked as such.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from verifier.operations.model import IntArray
 
-#: Searches of a whole component, and edges that all bounded searches together look at.
+#: The number of searches without a bound, and the most edges that all bounded searches together examine.
 WHOLE_SEARCHES = 40
 BUDGET = 4_000_000
 
 
 class FoundCycle(NamedTuple):
-    """The vertices of a cycle in their order, the first not repeated; and whether no shorter one can exist."""
+    """The vertices of a cycle in order, each once. ``is_shortest``: no shorter cycle exists."""
 
     vertices: tuple[int, ...]
     is_shortest: bool
@@ -39,7 +39,7 @@ def components(count: int, source: IntArray, target: IntArray) -> tuple[IntArray
 
 
 class Component:
-    """A graph of ``count`` vertices in which each can be reached from each."""
+    """A strongly connected graph of ``count`` vertices, with edges from ``source`` to ``target``."""
 
     def __init__(self, count: int, source: IntArray, target: IntArray) -> None:
         self.count = count
@@ -73,16 +73,17 @@ class Component:
         return self._search(list(heads), lambda head: heads[head].__contains__, least=3)
 
     def shortest_back_in_time(self, begin: IntArray, end: IntArray) -> FoundCycle:
-        """The shortest cycle of one step in real time (``end`` of one vertex before ``begin`` of another) and edges.
+        """The shortest cycle of edges and one realtime step: ``end`` of one vertex is before ``begin`` of the next.
 
-        More than one such step is never needed: of two, one can be left out, whichever way the four times lie.
+        A shortest cycle never needs two realtime steps: one of them can always be left out, in any order of their four
+        times.
         """
         direct = end[self.target] < begin[self.source]
         if direct.any():
             at = int(np.flatnonzero(direct)[0])
             return FoundCycle((int(self.source[at]), int(self.target[at])), True)
         ends, begins = end.tolist(), begin.tolist()
-        # who began last has the most behind them
+        # the vertex that began last has the most vertices that ended before it
         heads = np.argsort(-begin, kind="stable").tolist()
         return self._search(heads, lambda head: lambda vertex: ends[vertex] < begins[head], least=3)
 
@@ -104,7 +105,7 @@ class Component:
         return FoundCycle(tuple(best), complete)
 
     def _whole(self, head: int, is_wanted: Callable[[int], bool]) -> list[int]:
-        """The shortest path from a vertex to a wanted one, as vertices; empty if there is none."""
+        """The vertices of the shortest path from ``head`` to a wanted vertex; empty if there is none."""
         order, before = breadth_first_order(self._graph, head, directed=True, return_predecessors=True)
         for vertex in order.tolist():
             if is_wanted(vertex):
@@ -115,7 +116,7 @@ class Component:
         return []
 
     def _bounded(self, head: int, is_wanted: Callable[[int], bool], most: int) -> list[int]:
-        """The same, limited in the number of vertices."""
+        """The same, if the path has at most ``most`` vertices."""
         before = {head: head}
         frontier = [head]
         for _ in range(most - 1):

@@ -1,7 +1,8 @@
-"""From a file of operations to its verdict, in the form of ``verifier.verdict``. Owns the order of steps and the rules.
+"""Judges a file of operations. Owns the order of steps and the rules of the verdict.
 
-Invalid outranks unknown, and unknown valid, as for runs. A history that is malformed is not judged at all: its checks
-rest on what it breaks. A history in which nothing was acknowledged or nothing was read cannot be valid.
+Does not own the form of the verdict (``verifier.verdict``) or the checks (``verifier.operations.checks``). As for runs,
+invalid outranks unknown, and unknown outranks valid. A malformed history is not judged, because the checks rely on the
+rules that it breaks. A history in which nothing was acknowledged, or nothing was read, cannot be valid.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from verifier.verdict import CheckResult, Example, State, Verdict, accusations, 
 logger = logging.getLogger(__name__)
 
 MOST_EXAMPLES = 8
-#: What no history of clients alone can show, whatever is in it.
+#: The limits of every verdict that rests on clients alone.
 CANNOT_SEE = (
     "a client-only verdict cannot see what the brokers stored: logs, replicas that differ, damaged bytes, checkpoints",
     "a client-only verdict cannot tell a value lost at the end of a log from one that was not read yet (unseen)",
@@ -42,7 +43,7 @@ CANNOT_SEE = (
 
 @dataclass(frozen=True, slots=True)
 class OperationExample(Example):
-    """An example whose words and data were made where the names are known."""
+    """An example whose text was made in advance, by ``Narrator``."""
 
     words: str = ""
 
@@ -53,12 +54,11 @@ class OperationExample(Example):
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """The verdict of one history. ``cannot_see`` and ``beside`` say what it could not see, and what an exported run
-    counts in another way.
+    """The verdict of one history.
 
-    They do not make it unknown. There are none where nothing was judged.
-
-    ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
+    ``cannot_see`` has the limits of such a verdict, and ``beside`` the numbers that an exported run counts differently.
+    They do not make the verdict unknown. If the history was not judged, they and ``findings`` are empty, and
+    ``operations`` is None.
     """
 
     path: Path
@@ -71,11 +71,11 @@ class ClientVerdict:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All that is to be said beside the verdict."""
+        """All remarks about the verdict."""
         return (*self.cannot_see, *self.beside)
 
     def to_json(self) -> dict[str, Any]:
-        """``verdict.json`` of a history: that of a run, with ``kind``, ``options`` and ``notes``."""
+        """``verdict.json`` of a history: the form of a run's, plus ``kind``, ``options`` and ``notes``."""
         return {
             **self.verdict.to_json(),
             "kind": "operations",
@@ -85,7 +85,7 @@ class ClientVerdict:
 
 
 def judge_file(path: Path, options: JudgeOptions) -> ClientVerdict:
-    """Judge the history in a file; what cannot be read or makes no sense is ``unknown``. Raises ``OSError``."""
+    """Judges the history in a file. A malformed one makes the verdict ``unknown``. Raises ``OSError``."""
     try:
         history = read_operations(path)
         return judge(history, options, path)
@@ -96,7 +96,7 @@ def judge_file(path: Path, options: JudgeOptions) -> ClientVerdict:
 
 
 def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> ClientVerdict:
-    """Judge a history that was read."""
+    """Judges a history. ``path`` is only for the report."""
     operations = pair(history)
     if operations.problems:
         return _unknown(path, options, *(f"the history is malformed: {each}" for each in operations.problems))
@@ -110,13 +110,13 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     for covered, ask in _questions(operations, order, options):
         try:
             found |= {each.check: each for each in ask()}
-        except Exception as error:  # one check that fails must not take the others along; the verdict names it
+        except Exception as error:  # other checks must still run; the verdict names those that failed
             logger.exception("checks %s failed", ", ".join(covered))
             failures |= dict.fromkeys(covered, f"{type(error).__name__}: {error}")
     stats = _stats(operations, order)
     doubts = _doubts(stats)
     if not stats["read"]:
-        # where nothing was read, that a value was not read says nothing
+        # if nothing was read at all, an unread value proves nothing
         found.pop("unseen", None)
     checks = _results(operations, order, found, failures, allowances(options, history), complete=not doubts)
     states: list[State] = [check.state for check in checks.values()]
@@ -131,7 +131,7 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
 
 
 def _questions(operations: Operations, order: Versions, options: JudgeOptions) -> list[tuple[tuple[str, ...], Any]]:
-    """What is asked, with the names of the checks that it answers: one that raises takes no other along."""
+    """The functions to call, each with the names of the checks that it covers. If one raises, only its checks fail."""
     asked: list[tuple[tuple[str, ...], Any]] = [
         (_COVERED[name], lambda ask=ask: ask(operations, order)) for name, ask in CHECKS.items()
     ]
@@ -192,7 +192,7 @@ def _results(
 
 
 def _examples(narrator: Narrator, found: Findings, allowed: str | None) -> tuple[Example, ...]:
-    """The first few; of cycles the shortest, of skips the longest."""
+    """Up to ``MOST_EXAMPLES`` examples: the shortest cycles, the longest skips, or else the first findings."""
     rows = range(len(found))
     if found.cycles:
         rows = sorted(rows, key=lambda row: len(found.cycles[row].steps))  # type: ignore[assignment]
@@ -202,7 +202,7 @@ def _examples(narrator: Narrator, found: Findings, allowed: str | None) -> tuple
     for place, row in enumerate(rows[:MOST_EXAMPLES]):
         detail = narrator.detail(found, row)
         offset = int(found.offset[row])
-        # the first carries the count of all, as a partition's does in a run
+        # the first example has the count of all anomalies, as in a run
         each = Found(
             found.check, None, str(detail.get("key", "")), -1, len(found) if not place else 0,
             len(found) if not place else 0, None, None, None if offset < 0 else offset, 1, detail,
@@ -236,6 +236,6 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
 
 
 def _errors(history: OperationHistory, rows: IntArray) -> dict[str, int]:
-    """How many of these lines have each error."""
+    """Error -> how many of these lines have it."""
     errors, counts = np.unique(history.error[rows], return_counts=True)
     return {str(history.names.name(int(code))): int(n) for code, n in zip(errors, counts, strict=True) if code}

@@ -1,9 +1,10 @@
-"""The order of values in each key's log, as far as operations tell it. Owns what may be concluded from which operation.
+"""Derives the order of values in each key's log from the operations. Owns which operations prove something.
 
-A send with an offset counts if it must have happened: its operation is ``ok``, or ``info`` and something it sent was
-read by an ``ok`` operation (transactions are all or nothing; without transactions each send stands for itself). Polls
-count whatever became of their operation, for a consumer must never be handed what is not safe. Offsets leave gaps
-(markers of transactions), so positions are indices: offsets that hold something, counted from 0 in each key.
+A send with an offset counts if it must have happened: its operation is ``ok``, or it is ``info`` and an ``ok``
+operation read one of its values. (Transactions are all or nothing. Without transactions, the value itself must have
+been read.) Polls count whatever the outcome of their operation, because a consumer must never receive a value that is
+not safe. Offsets have gaps, such as transaction markers. So positions are indices: the offsets with a value, counted
+from 0 in each key.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from verifier.operations.columns import group_numbers, least_by, most_by, starts
 from verifier.operations.model import INFO, OK, BoolArray, IntArray
 from verifier.operations.pairing import Operations
 
-#: Values between two others that are named at most.
+#: The most values that ``between`` returns.
 MOST_BETWEEN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What stands where. A slot is a (key, offset) that holds something, sorted by both.
+    """The derived order. A slot is a (key, offset) with at least one value; slots are sorted by key and offset.
 
-    ``slot_value`` is the value of a slot: of several, the one that the history names first. ``claim_slot`` and
-    ``claim_value`` list each value of each slot once. By value: ``place`` is the index of its last slot (-1: none, or
-    others are preferred there), ``first_index`` and ``last_index`` those of all slots that anything puts it in (-1:
-    none). ``ok_read``: an ok operation read it. ``committed``: by row of the sends, whether it must have happened.
+    - One row per slot: ``slot_key``, ``slot_offset``, ``slot_index`` (counted from 0 in each key) and ``slot_value``.
+      If operations claim several values for a slot, ``slot_value`` is the one that the history mentions first.
+    - One row per claim: ``claim_slot`` and ``claim_value`` list every value of every slot once.
+    - One row per value: ``place`` is the highest index of a slot whose ``slot_value`` it is. ``first_index`` and
+      ``last_index`` are the lowest and highest index of a slot with any claim for it. All three are -1 without a slot.
+      ``ok_read``: an ok operation read the value.
+    - One row per send: ``committed`` says whether it must have happened.
+    - One row per key: ``key_start`` is its first slot.
     """
 
     slot_key: IntArray
@@ -44,7 +49,7 @@ class Versions:
     committed: BoolArray
 
     def between(self, key: int, first: int, last: int) -> list[int]:
-        """The values at the indices behind ``first`` and before ``last`` of a key, ``MOST_BETWEEN`` of them at most."""
+        """The values of a key at the indices between ``first`` and ``last``, at most ``MOST_BETWEEN``."""
         start = int(self.key_start[key])
         return [int(each) for each in self.slot_value[start + first + 1 : start + min(last, first + 1 + MOST_BETWEEN)]]
 
@@ -53,7 +58,7 @@ class Versions:
 
 
 def versions(operations: Operations, *, transactions: bool) -> Versions:
-    """Conclude the order of every key."""
+    """Derives the order of every key."""
     count = len(operations.values)
     ok_read = np.zeros(count, dtype=np.bool_)
     ok_read[operations.read[operations.type[operations.read_by] == OK]] = True
@@ -64,7 +69,7 @@ def versions(operations: Operations, *, transactions: bool) -> Versions:
     offset = np.concatenate([operations.sent_offset[told], operations.read_offset[seen]])
     row = operations.row
     when = row[np.concatenate([operations.sent_by[told], operations.read_by[seen]])]
-    # within an operation sends are named before reads; both are in their own order already
+    # within an operation, sends count as mentioned before reads; each kind is in order already
     order = np.lexsort((np.arange(len(when)), when, offset, operations.key_of[value]))
     value, offset, key = value[order], offset[order], operations.key_of[value[order]]
     starts = starts_of_groups([key, offset])
@@ -94,7 +99,7 @@ def versions(operations: Operations, *, transactions: bool) -> Versions:
 
 
 def _committed(operations: Operations, ok_read: BoolArray, transactions: bool) -> BoolArray:
-    """By row of the sends: whether it must have happened."""
+    """For each send, whether it must have happened."""
     kind = operations.type[operations.sent_by]
     was_read: BoolArray = ok_read[operations.sent]
     if transactions:

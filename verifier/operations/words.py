@@ -1,4 +1,4 @@
-"""Anomalies of operations in words: which operations, which values, how one knows. Owns sentences alone."""
+"""Describes anomalies of operations in words and as plain data: operations, values and evidence. Owns the sentences."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from verifier.operations.model import TYPE_NAMES
 from verifier.operations.pairing import NEVER, Operations
 from verifier.operations.versions import Versions
 
-#: Operations of a cycle that a sentence names; the rest is in the detail.
+#: The most steps of a cycle that a sentence names; the detail has all of them.
 MOST_STEPS = 12
 
 
 class Narrator:
-    """Knows the names behind the numbers of one history."""
+    """Describes the anomalies of one history; translates numbers of keys, values and operations into names."""
 
     def __init__(self, operations: Operations, versions: Versions) -> None:
         self._operations = operations
@@ -40,7 +40,7 @@ class Narrator:
         return f"operation {self._operations.index(operation)} (process {self.process(operation)})"
 
     def operation_json(self, operation: int) -> dict[str, Any]:
-        """Where an operation stands, and what became of it."""
+        """An operation as plain data: where it is in the history, its times and its outcome."""
         operations, history = self._operations, self._operations.history
         begin, end = int(operations.begin[operation]), int(operations.end[operation])
         return {

@@ -1,4 +1,4 @@
-"""Writes operations as EDN or as JSON lines. Owns the syntax of what ``verifier.operations.reading`` reads."""
+"""Writes operations as EDN or as JSON lines, for ``verifier.operations.reading``. Owns the syntax of the output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def edn(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
-        # JSON's escapes are EDN's, and what is not ASCII stays as it is
+        # JSON and EDN have the same escapes, and non-ASCII characters need none
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
         return f"[{' '.join(map(edn, value))}]"

@@ -1,6 +1,7 @@
-"""The report of a run: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``. Owns how they look.
+"""Writes the report of a run: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``. Owns how they look.
 
-Everything here takes a finished verdict and adds no judgment of its own.
+Takes a finished verdict, and judges nothing itself. Does not own the evidence around anomalies
+(``verifier.surroundings``).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def write_reports(
     verdict: Verdict,
     around: Surroundings | None = None,
 ) -> None:
-    """Write all four files, each whole. ``verdict.json`` comes last: anyone who sees it finds the others. Raises
-    OSError.
+    """Writes all four files, each atomically. Raises ``OSError``.
 
-    ``around`` is what was gathered of the anomalies' surroundings; without it the page does without.
+    ``verdict.json`` comes last, so that the others exist once it does. ``around`` has the evidence around anomalies;
+    without it, the page does not show any.
     """
     try:
         series = read_all_series(directory.loadgen_dir)

@@ -1,4 +1,7 @@
-"""The charts of the time line: throughput, latency and what was left open, over the same axis. Owns scales and bins."""
+"""The charts of the time line: throughput, latency, and operations without an acknowledgement, on the same axis.
+
+Owns their scales and bins. Does not own the axis (``verifier.report.drawing``).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from verifier.evidence.series import SeriesPoint
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 from verifier.report.drawing import CHART, CHART_GAP, LOW_CHART, Axis, Chart, Line, Tick, round_steps
 
-#: More points than this are drawn as wider bins, and the chart says so.
+#: The most points of a curve. A longer run has wider bins, and the chart says so.
 MAX_BINS = 600
 
 
@@ -36,7 +39,7 @@ def charts(series: Sequence[SeriesPoint], axis: Axis, y: float) -> tuple[Chart, 
         drawn.append(_log_chart(title, drawn[-1].y + drawn[-1].height + CHART_GAP, middles, latencies))
     unknown = {number: each.unknown / width_s for number, each in bins.items()}
     failed = {number: each.failed / width_s for number, each in bins.items()}
-    # a chart with nothing on it would only take room
+    # an empty chart would only take space
     both = (("unknown outcome", "unknown", unknown), ("failed or never sent", "failed", failed))
     lines = tuple(line for line in both if any(line[2].values()))
     if lines:
@@ -47,7 +50,7 @@ def charts(series: Sequence[SeriesPoint], axis: Axis, y: float) -> tuple[Chart, 
 
 
 def bin_width(axis: Axis) -> float:
-    """Seconds that one point of a curve covers."""
+    """The seconds that one point of a curve covers."""
     return max(1.0, math.ceil(axis.seconds(axis.end_ns) / MAX_BINS))
 
 
@@ -67,7 +70,7 @@ class _Bin:
 
 
 def _bins(series: Sequence[SeriesPoint], start_ns: int, width_s: float) -> dict[int, _Bin]:
-    """Sums over processes; the latencies are those of producers, which alone acknowledge."""
+    """The bins, summed over all processes. Only producers have latencies: p50 is a weighted mean, p99 the worst."""
     last = max(int(seconds_of_ns(point.time_ns - 1 - start_ns) / width_s) for point in series)
     bins = {number: _Bin() for number in range(last + 1)}
     for point in series:
@@ -136,6 +139,7 @@ def _path(middles: Mapping[int, float], values: Mapping[int, float], at: Callabl
 def _area(
     middles: Mapping[int, float], values: Mapping[int, float], at: Callable[[float], float], bottom: float
 ) -> str:
+    """The closed path between a curve and ``bottom``; empty without values."""
     if not values:
         return ""
     numbers = sorted(values)

@@ -1,4 +1,7 @@
-"""What the time line is made of: bars, lanes, curves and the axis that they share. Plain values; the template draws."""
+"""The elements of the time line: bars, lanes, curves, and the axis that they share.
+
+Owns these plain values and their coordinates, in the units of the SVG. The template draws them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass, field
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 
 WIDTH = 1000
-#: The drawing of a narrow page: text keeps its size there, and nothing has to be scrolled.
+#: The width of the drawing for narrow pages, where text keeps its size and no one has to scroll.
 NARROW = 400
 LEFT, RIGHT = 132, 14
 LANE = 22
@@ -20,7 +23,7 @@ TOP = 24
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where a time of the run stands. What lies outside is drawn at the edge."""
+    """Converts times of the run, in ns, into coordinates. A time outside of the axis is drawn at its edge."""
 
     start_ns: int
     end_ns: int
@@ -28,26 +31,29 @@ class Axis:
 
     @property
     def right(self) -> float:
-        """Where the last time stands."""
+        """The coordinate of the last time."""
         return self.width - RIGHT
 
     def x(self, time_ns: float) -> float:
+        """The coordinate of a time."""
         inside = min(max((time_ns - self.start_ns) / (self.end_ns - self.start_ns), 0.0), 1.0)
         return round(LEFT + inside * (self.right - LEFT), 1)
 
     def seconds(self, time_ns: float) -> float:
+        """The seconds from the start of the axis to a time."""
         return seconds_of_ns(time_ns - self.start_ns)
 
     def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0) -> LaneBar:
+        """A bar from one time to another, at least ``least`` wide."""
         left, right = self.x(start_ns), self.x(end_ns)
         width = max(round(right - left, 1), least)
-        # what is too short to be seen keeps its least width, also at the right edge
+        # a bar that is too short to be seen has the least width, even at the right edge
         return LaneBar(min(left, self.right - width), width, kind, title)
 
 
 @dataclass(frozen=True, slots=True)
 class LaneBar:
-    """A fault, or another span, in its lane; ``text`` stands inside it where there is room."""
+    """A fault, or another span, in its lane. ``text`` is written inside the bar, ``title`` is its tooltip."""
 
     x: float
     width: float
@@ -75,7 +81,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: an SVG path, and for the first of a chart the closed one below it."""
+    """One curve as an SVG path. The first curve of a chart also has the closed path of the area below it."""
 
     name: str
     kind: str
@@ -115,7 +121,7 @@ class Timeline:
 
 
 def round_steps(largest: float, wanted: int) -> list[float]:
-    """0 and round numbers up to about ``largest``, roughly ``wanted`` of them."""
+    """About ``wanted`` round numbers from 0 to about ``largest``."""
     raw = max(largest, 1e-9) / wanted
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(each * power for each in (1, 2, 5, 10) if each * power >= raw)
@@ -123,6 +129,6 @@ def round_steps(largest: float, wanted: int) -> list[float]:
 
 
 def time_ticks(axis: Axis) -> tuple[Tick, ...]:
-    """Round seconds along the axis."""
+    """Ticks at round seconds along the axis."""
     steps = round_steps(axis.seconds(axis.end_ns), round(10 * axis.width / WIDTH))
     return tuple(Tick(axis.x(axis.start_ns + ns_of_seconds(at)), f"{at:g} s") for at in steps)

@@ -1,4 +1,4 @@
-"""The commands that show a place of the log in each replica's own file. Pure. Owns their form."""
+"""The ``gapless dump`` commands that show a place of the log in each replica's own files. Owns their form. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import PurePath
 
 from verifier.surroundings.model import SpotView
 
-#: Files of one place, over all its replicas.
+#: The most commands for one place, over all its replicas.
 MOST = 6
 
 
 def program(repro: str) -> str:
-    """How gapless was called when the run was made: the first word of its ``repro``, for a shell."""
+    """The command that started gapless for this run, quoted for a shell: the first word of ``repro``."""
     try:
         first = next(iter(shlex.split(repro)), "")
     except ValueError:
@@ -21,7 +21,7 @@ def program(repro: str) -> str:
 
 
 def dump_commands(place: SpotView, directory: str, called: str) -> list[str]:
-    """A command for each file that holds anything around the place, the leader's first."""
+    """A command for each file that has batches around the place. The leader's files come first."""
     first, last = place.spot.windows[0][0], place.spot.windows[-1][1]
     files = dict.fromkeys(batch.file for stored in place.stored for batch in stored.batches)
     return [

@@ -1,4 +1,7 @@
-"""The cards of the anomalies: each leader with its consequences, and what the settings allow. Owns what a card says."""
+"""The cards of the anomalies: each leading anomaly with its consequences, and the allowed anomalies.
+
+Owns what a card says. Does not own its pictures (``verifier.report.pictures``) or its markup (the template).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from verifier.surroundings.model import FileLink, Surroundings
 from verifier.telling.reasons import reason_of
 from verifier.verdict import CheckResult, Example, Verdict
 
-#: Reasons of allowances that are shown.
+#: The most entries about allowed anomalies.
 MOST_ALLOWED = 40
 
 
 class Cards:
-    """Makes the cards of one page; a place that several anomalies share is drawn once and linked from the others.
+    """Makes the cards of one page. If several anomalies share a place, it is drawn once, and the others link to it.
 
-    ``called`` is how the reader starts gapless.
+    ``called`` is the command with which the reader starts gapless.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Cards:
         self._drawn: set[str] = set()
 
     def groups(self) -> list[dict[str, Any]]:
-        """The anomalies that count, each leader with its consequences under it."""
+        """The forbidden anomalies: a card for each leading one, with its consequences as ``followers``."""
         found: list[dict[str, Any]] = []
         forbidden = [check for check in self._verdict.checks.values() if check.forbidden_count]
         leaders = {check.name: self._verdict.leader(check.name) for check in forbidden}
@@ -56,7 +59,7 @@ class Cards:
         return found
 
     def allowed(self) -> tuple[list[dict[str, Any]], int]:
-        """What the settings allow, one entry per check, reason and event, and how many entries were left out."""
+        """The allowed anomalies, one entry per check, reason and event, and the number of entries left out."""
         entries: dict[tuple[str, str, str], dict[str, Any]] = {}
         left_out: set[tuple[str, str, str]] = set()
         for check in self._verdict.checks.values():
@@ -98,11 +101,11 @@ class Cards:
         return found.event or "" if self._occasions is None else self._occasions.words(found)
 
     def _files(self, check: str) -> list[FileLink]:
-        """The files with every anomaly of a check."""
+        """The files that list every anomaly of a check."""
         return [link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check}.")]
 
     def _shown(self, examples: list[Example]) -> list[dict[str, Any]]:
-        """The pictures of these examples, or links to those that are drawn already."""
+        """The pictures of these examples, or links to the pictures that are drawn already."""
         shown = []
         for example in examples:
             place = self._around.place_of(example.found) if self._pictures else None
@@ -119,12 +122,12 @@ class Cards:
 
 
 def _excuse(found: Found) -> str:
-    """Which kind of event excused it, in words; the reason names the very event."""
+    """The kind of event that excused an anomaly, in words; empty if none did. The event itself is shown separately."""
     return EVENTS.get(found.excuse or "", "")
 
 
 def evidence_rows(found: Found) -> list[dict[str, Any]]:
-    """What is in the final leader's log around an example: before, the copies (or their absence), after."""
+    """Rows about the final leader's log around an example: before it, its copies (or their absence), and after it."""
     context = found.context
     rows: list[dict[str, Any]] = []
     by_stream = found.stream is not None
@@ -151,6 +154,7 @@ def evidence_rows(found: Found) -> list[dict[str, Any]]:
 
 
 def _row(role: str, batch: Mapping[str, Any], found: Found, *, last: bool | None = None) -> dict[str, Any]:
+    """One row of the table. ``last`` chooses the last or the first value of a neighboring batch."""
     stream, sequence = batch.get("stream", found.stream), batch.get("sequence", found.sequence)
     offset = batch.get("offset", found.offset if last is None else None)
     if last is not None and "first_sequence" in batch:
@@ -171,7 +175,7 @@ def _row(role: str, batch: Mapping[str, Any], found: Found, *, last: bool | None
 
 
 def told_rows(found: Found) -> list[dict[str, Any]]:
-    """Who was told what: acknowledgements and reads of the value, or all claims on the offset."""
+    """Rows about what clients were told: acknowledgements and reads of the value, or all claims about the offset."""
     rows = [
         {"how": "acknowledged", "who": each["process"], "offset": each.get("offset"), "at_ns": each["complete_ns"]}
         for each in found.context.get("acknowledged", [])

@@ -1,4 +1,7 @@
-"""Batch headers side by side, field by field, with their bytes; and where the bytes of two copies differ. Pure."""
+"""Compares batch headers field by field, with their bytes, and finds where the bytes of two copies differ. Pure.
+
+Owns both comparisons and their bounds. Does not own the layout of segments (``verifier.segments``).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from verifier.evidence.units import seconds_of_ms
 from verifier.segments import walk
 from verifier.surroundings.model import SpotView, StoredBatch
 
-#: Batches side by side, and stretches of differing bytes that are shown.
+#: The most batches in a comparison, and the most lines of differing bytes.
 MOST_BATCHES = 8
 MOST_STRETCHES = 3
-#: Bytes of a line of hexadecimal digits.
+#: The bytes in a line of hexadecimal digits.
 LINE = 16
 
 #: (name, position, struct format) of each field of a batch header.
@@ -32,9 +35,10 @@ _CODECS = ("plain", "gzip", "snappy", "lz4", "zstd")
 
 
 def header_table(place: SpotView) -> dict[str, Any] | None:
-    """The headers of the batches at the place (of those before and after it where none is), replicas side by side.
+    """The headers of the batches at a place, replicas side by side; None if there are no batches.
 
-    ``rows`` are (field, cells, whether they differ), a cell is (hexadecimal digits, value).
+    If no batch is at the place, the batches before and after it are shown. A row is (field, cells, whether they
+    differ), and a cell is (hexadecimal digits, value).
     """
     alike: dict[tuple[bytes, bytes, bool, str | None], list[StoredBatch]] = {}
     for batch in _chosen(place):
@@ -70,6 +74,7 @@ def _brokers(batches: Sequence[StoredBatch]) -> str:
 
 
 def _chosen(place: SpotView) -> list[StoredBatch]:
+    """The batches of all replicas at a place, or else the leader's batches before and after it."""
     at_place = [
         batch
         for at in place.spot.places
@@ -133,9 +138,9 @@ def _moment(milliseconds: int) -> str:
 
 
 def differences(place: SpotView) -> list[dict[str, Any]]:
-    """Where the bytes of a replica's batch differ from those of the first replica's, stretch by stretch.
+    """Where the bytes of a replica's batch differ from those of the first replica, in lines of ``LINE`` bytes.
 
-    Only batches of one base offset are compared, and only the bytes that are at hand of both.
+    Only batches with the same base offset are compared, and only bytes that were kept of both.
     """
     found = []
     for at in place.spot.places:
@@ -151,7 +156,7 @@ def differences(place: SpotView) -> list[dict[str, Any]]:
 
 
 def _difference(first: StoredBatch, alike: Sequence[StoredBatch]) -> dict[str, Any]:
-    """The first batch beside others that are anyway."""
+    """The first batch compared with other batches, which are all alike."""
     other = alike[0]
     length = min(len(first.raw), len(other.raw))
     unequal = [index for index in range(length) if first.raw[index] != other.raw[index]]
@@ -172,5 +177,5 @@ def _difference(first: StoredBatch, alike: Sequence[StoredBatch]) -> dict[str, A
 
 
 def _hex(own: bytes, other: bytes, start: int, length: int) -> list[tuple[str, bool]]:
-    """Bytes as digits, each with whether the other side has another one."""
+    """Each byte as hexadecimal digits, and whether the other side has a different byte."""
     return [(f"{own[at]:02x}", own[at] != other[at]) for at in range(start, min(start + LINE, length))]

@@ -1,6 +1,7 @@
-"""A page that needs no network, no script and no other file: a template, the style of our reports, and their policy.
+"""Renders a page that needs no network, no script and no other file, with the style of all reports.
 
-The page's own style is allowed by its hash; everything else is forbidden by its content security policy.
+Owns the rendering, the filters for numbers and times, and the content security policy. The policy allows the page's own
+style by its hash, and forbids everything else. Does not own the templates.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from verifier.evidence.units import seconds_of_ms, seconds_of_ns
 _HERE = Path(__file__).parent
 
 
-#: Characters of one text at most, unless a page says otherwise.
+#: The most characters of one text, unless a page sets another limit.
 LONGEST_TEXT = 20_000
 
 
 def self_contained(
     folder: Path, template: str, more_style: str | None = None, longest: int = LONGEST_TEXT, **values: Any
 ) -> str:
-    """``template`` of ``folder``, filled; it is given ``style`` and ``policy``. ``more_style`` is a file beside it.
+    """Fills ``template`` in ``folder`` with ``values``, and with ``style`` and ``policy``. Returns the page.
 
-    The filter ``cut`` shortens a text to ``longest`` characters.
+    ``more_style`` is a style sheet in the same folder. The filter ``cut`` shortens a text to ``longest`` characters.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
@@ -47,15 +48,15 @@ def self_contained(
 
 
 def number(value: Any) -> str:
-    """A figure for people: thousands by commas, a fraction with one digit, a dash for what is not known."""
+    """A figure for people: with commas between thousands, one digit after the point, and a dash for None."""
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
 def duration(milliseconds: float) -> str:
-    """A time for people: milliseconds, or from ten seconds on seconds."""
+    """A duration for people: in ms, or in s from ten seconds on."""
     return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{seconds_of_ms(milliseconds):,.1f} s"
 
 
 def cut(text: str, longest: int) -> str:
-    """The beginning of a text that is too long, and how much of it is missing."""
+    """The text. If it is longer than ``longest`` characters, its beginning and the number of missing characters."""
     return text if len(text) <= longest else f"{text[:longest]}... ({how_many(len(text) - longest, 'more character')})"

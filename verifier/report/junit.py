@@ -1,4 +1,4 @@
-"""``junit.xml`` of a run, for CI. Owns its names and properties; ``verifier.telling.suites`` has the form."""
+"""``junit.xml`` of a run, for CI. Owns its names and properties, but not its form (``verifier.telling.suites``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifier.verdict import Verdict
 
 
 def junit_xml(path: Path, run: RunModel, verdict: Verdict, occasions: Occasions | None = None) -> str:
-    """The document as text. ``occasions`` puts the events that excuse anything into words."""
+    """The document as text. ``occasions`` describes the events that excuse anomalies."""
     told = occasions or Occasions.of(run, ())
     faults = "+".join(run.faults_requested) or "none"
     suite = Suite(
@@ -36,6 +36,6 @@ def junit_xml(path: Path, run: RunModel, verdict: Verdict, occasions: Occasions 
 
 
 def _seconds(run: RunModel) -> float:
-    """From the start of a run to the end of its last phase; 0 if none ended."""
+    """Seconds from the start of a run to the end of its last phase; 0 if no phase ended."""
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     return round(seconds_of_ns(max(0, max(ends, default=run.started_ns) - run.started_ns)), 3)

@@ -1,4 +1,7 @@
-"""The lanes of the time line: faults, the longest gap, anomalies, and who led each partition. Pure layout."""
+"""The lanes of the time line: faults, the longest gap, anomalies, and the leaders of each partition. Pure.
+
+Owns their layout and bounds. Does not own the axis and the types (``verifier.report.drawing``).
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from verifier.report.drawing import LANE, LEFT, TOP, Axis, Lane, LaneBar, Timeli
 from verifier.surroundings.model import LeaderChange, Moments, Name
 from verifier.witness.effectiveness import Injected
 
-#: Partitions that are drawn, those with the most changes first; and brokers that have a color of their own.
+#: The most partitions with a lane (those with the most changes), and the number of colors of brokers.
 MOST_PARTITIONS = 64
 COLORS = 6
 
-#: Bars of one lane of faults, and marks of one lane of anomalies.
+#: The most bars of one lane, and the width of a mark for anomalies.
 MOST_BARS = 400
 MARK = 3.0
 
 
 def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
-    """One row for each kind of fault: injected until the healing began, then until the cluster had recovered."""
+    """One row for each kind of fault. A bar lasts until healing began; a second one until the cluster had recovered."""
     by_fault: dict[str, list[LaneBar]] = defaultdict(list)
     for each in injected:
         bars = by_fault[each.fault]
@@ -38,7 +41,7 @@ def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, lis
 
 
 def fault_title(each: Injected, axis: Axis) -> str:
-    """One fault in a line."""
+    """One fault described in one line."""
     title = f"{each.fault} on {each.target}, at {axis.seconds(each.start_ns):.1f} s: {each.effect}"
     if each.end_ns is None:
         return title if each.skipped else f"{title}, not healed"
@@ -48,7 +51,7 @@ def fault_title(each: Injected, axis: Axis) -> str:
 
 
 def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
-    """The longest time without an acknowledgement, of the worst partition."""
+    """A row with the longest time without an acknowledgement in any partition; empty if there is none."""
     worst = max(availability.get("partitions", {}).items(), key=lambda item: item[1]["longest_gap_ms"], default=None)
     if worst is None:
         return []
@@ -60,7 +63,7 @@ def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, lis
 
 
 def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
-    """One row for each check that found anything whose time is known; neighbors share a mark."""
+    """One row for each check with anomalies whose time is known. Anomalies at nearly the same time share a mark."""
     rows: dict[str, list[LaneBar]] = defaultdict(list)
     for each in moments:
         marks: Counter[float] = Counter()
@@ -76,14 +79,14 @@ def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, lis
 
 
 def stacked(rows: Sequence[tuple[str, Sequence[LaneBar]]], top: float = TOP) -> tuple[Lane, ...]:
-    """Rows below each other."""
+    """Lanes for these rows, from ``top`` downwards."""
     return tuple(Lane(label, top + LANE * index, tuple(bars)) for index, (label, bars) in enumerate(rows))
 
 
 def leader_lanes(changes: Sequence[LeaderChange], axis: Axis, replication_factor: int) -> Timeline | None:
-    """Who led each partition, with its epoch; an ISR that lacks a replica shows as a bar that is open at the bottom.
+    """The leader of each partition over time, with its epoch; None if no leader is known.
 
-    None if nothing is known of it.
+    If the ISR lacks a replica, the bar is open at the bottom.
     """
     by_name: dict[Name, list[LeaderChange]] = defaultdict(list)
     for change in changes:
@@ -113,7 +116,7 @@ def leader_lanes(changes: Sequence[LeaderChange], axis: Axis, replication_factor
     )
 
 
-#: What else a bar may be: part of its kind -> what the legend says about it.
+#: Other kinds of bars in the legend: part of a bar's kind -> (kind, words).
 _OTHERS = {"none": ("none", "no leader"), "short": ("shrunk", "ISR lacks a replica")}
 
 

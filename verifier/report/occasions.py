@@ -1,7 +1,8 @@
-"""The events that excuse anomalies, for people: where, when, who led, and which fault came before. Pure.
+"""Describes the events that excuse anomalies: where, when, who led, and which fault came before. Pure.
 
-``Found.event`` says what the event was, for programs too; what is added here comes from the leaders' record and the
-faults. It decides nothing. Owns the zero of all seconds in the reports, and when the first acknowledgement came.
+Owns these descriptions, the time from which all seconds in reports count, and the time of the first acknowledgement.
+``Found.event`` has the event itself, also for programs. This module adds the leaders and faults around it. It decides
+nothing.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from verifier.witness.witness import SLACK_NS
 
 @dataclass(frozen=True, slots=True)
 class Occasions:
-    """Puts events into words. All seconds count from ``begin_ns``, which is ``since`` in words.
+    """Describes events in words. All seconds count from ``begin_ns``; ``since`` names that time.
 
-    ``acked_ns`` is the first acknowledgement of the load, None if it is not known.
+    ``acked_ns`` is the time of the load's first acknowledgement, None if it is unknown.
     """
 
     run: RunModel
@@ -43,7 +44,7 @@ class Occasions:
         series: Sequence[SeriesPoint] = (),
         around: Surroundings | None = None,
     ) -> Occasions:
-        """Of a run whose time line begins with its load; without one, with its first fault or its own start."""
+        """For a run. Seconds count from the start of its load, or else from its first fault, or else its own start."""
         axis = axis_of(injected, series)
         begin_ns = run.started_ns if axis is None else axis.start_ns
         since = "the start of the load" if series else "the first fault" if injected else "the start of the run"
@@ -53,17 +54,17 @@ class Occasions:
 
     @property
     def first_ack_ms(self) -> float | None:
-        """How long it took from then to the first acknowledgement; None if nothing tells."""
+        """Milliseconds from ``begin_ns`` to the first acknowledgement; None if it is unknown."""
         return None if self.acked_ns is None else max(0.0, ms_of_ns(self.acked_ns - self.begin_ns))
 
     @property
     def zero(self) -> str:
-        """One sentence that says when the seconds begin."""
+        """One sentence that says from when the seconds count."""
         at = clock(self.run, self.begin_ns)
         return f"Seconds count from {self.since}{'' if at is None else f', {at} UTC'}."
 
     def words(self, found: Found) -> str:
-        """Partition, event, time, leaders before and after an election, and the fault before; only what is known."""
+        """Partition, event, time, leaders before and after an election, and the fault before it, as far as known."""
         if found.event is None:
             return ""
         what, when = found.event, ""
@@ -72,13 +73,13 @@ class Occasions:
             after_s = seconds_of_ns(found.event_ns - self.begin_ns)
             when = f", about {after_s:.1f} s after {self.since}{'' if at is None else f' ({at} UTC)'}"
         if found.excuse == ELECTION and when:
-            # the time is in ``when``
+            # drops the event's own time, since ``when`` has it
             what = what.rpartition(", about ")[0] or what
         parts = [f"{found.topic}-{found.partition}: {what}{when}", self._led(found), self._fault(found.event_ns)]
         return "; ".join(part for part in parts if part)
 
     def _led(self, found: Found) -> str:
-        """Who led before an election, and after it."""
+        """The leaders before and after an election; empty if they are unknown."""
         if found.excuse != ELECTION or found.epoch is None:
             return ""
         seen = [each for each in self.changes if each.name == (found.topic, found.partition)]
@@ -88,7 +89,7 @@ class Occasions:
         return f"led by {', by '.join(told)}" if told else ""
 
     def _fault(self, event_ns: int | None) -> str:
-        """The fault that began last before an event, if it lasted until shortly before it."""
+        """The last fault that began before an event, if it lasted at least until shortly before; empty without one."""
         near = [
             each
             for each in self.injected

@@ -1,7 +1,8 @@
-"""``report.html``: one page that needs no network and no script. Owns what is on it, in which order, and its size.
+"""``report.html``: one page that needs no network and no script. Owns its contents, their order, and its size.
 
-The template has the words and the markup; cards, pictures, tables and the time line are made in the rooms beside this.
-A page that would be larger than ``LARGEST`` is rendered again with less on it, and says so.
+Does not own the words and the markup, which are in the template, or the parts: other modules of this package make the
+cards, pictures, tables and the time line. If the page would be larger than ``LARGEST``, it is rendered again with less
+content, and says so.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ __all__ = ["LARGEST", "evidence_rows", "report_html", "told_rows"]
 
 _HERE = Path(__file__).parent
 
-#: Bytes of a page at most.
+#: The most bytes of a page.
 LARGEST = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of everything is on the page. ``rows`` of each table, ``text`` characters of each text."""
+    """The limits of the page's content: ``rows`` of each table, ``text`` characters of each text."""
 
     rows: int
     text: int
@@ -50,7 +51,7 @@ class Amount:
     leaders: bool
 
 
-#: Tried in this order until the page is small enough.
+#: The limits that are tried in this order, until the page is small enough.
 AMOUNTS = (
     Amount(rows=200, text=2_000, pictures=True, leaders=True),
     Amount(rows=50, text=500, pictures=True, leaders=False),
@@ -65,7 +66,7 @@ def report_html(
     series: Sequence[SeriesPoint],
     around: Surroundings | None = None,
 ) -> str:
-    """The page as text, at most ``LARGEST`` bytes."""
+    """The page as text, at most ``LARGEST`` bytes. Raises ``ValueError`` if it cannot be made that small."""
     html = ""
     for amount in AMOUNTS:
         html = _page(run, injected, verdict, series, around or Surroundings(), amount)
@@ -87,7 +88,7 @@ def _page(
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
     expectation = Expectation.of(run).allowances
-    # what counts comes first: a place that both share has its picture there
+    # forbidden anomalies come first, so that they have the picture of a place that both share
     groups = cards.groups()
     allowed, more_allowed = cards.allowed()
     return self_contained(
@@ -142,19 +143,19 @@ def _page(
 
 
 def _sources(run: RunModel) -> str:
-    """Which gapless it was, by version and commit; empty if the run does not say."""
+    """The version and commit of gapless that made the run; empty if the run does not record them."""
     version, commit = run.versions.get("gapless", ""), run.versions.get("commit", "")
     return " ".join(part for part in (version and f"gapless {version}", commit and f"commit {commit}") if part)
 
 
 def _settings(run: RunModel) -> dict[str, str]:
-    """What was asked for, setting by setting, and with which versions."""
+    """The settings and the versions of the run, by name."""
     settings = {name: _in_words(value) for name, value in asdict(run.settings).items()}
     return {**settings, **{f"version of {name}": version for name, version in run.versions.items()}}
 
 
 def _in_words(value: Any) -> str:
-    """A setting as its option is given, not as Python writes it."""
+    """A setting in the form of its command-line option, not of Python."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Offset by offset around an anomaly: what was acknowledged, what each replica holds, what each reader was handed.
+"""The picture of an anomaly: offset by offset, what was acknowledged, what each replica has, and what readers received.
 
-Pure: from a ``SpotView`` to rows and columns. Values about which parties disagree, and values that occur twice, get a
-color of their own, the same wherever they stand. Owns the colors, the columns and what is left out.
+Owns the columns, the colors and the bounds. Pure: turns a ``SpotView`` into rows and columns, which the template draws.
+Each value that the columns disagree about, or that occurs twice, has its own color everywhere.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from verifier import explain
 from verifier.report.headers import differences, header_table
 from verifier.surroundings.model import Spot, SpotView, Stored, StoredSpan, ToldSpan
 
-#: Colors of values; the ninth value has the first one's again.
+#: The number of colors of values. After that many values, the colors repeat.
 COLORS = 8
-#: Readers that have a column, and offsets that have a row.
+#: The most readers with a column, and the most rows.
 MOST_READERS = 6
 MOST_ROWS = 60
 
@@ -26,9 +26,10 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class OffsetCell:
-    """What one party says about one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
+    """The content of one column at one offset. ``values`` has (name, color) pairs.
 
-    ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is ``wrong``.
+    ``kind`` is a color (``c0`` and so on), ``none``, ``past`` (the offset is after the end) or empty. ``begins``: a
+    batch begins here, and ``note`` has its leader epoch. If the batch is ``wrong``, ``note`` says what is wrong.
     """
 
     values: tuple[tuple[str, str], ...]
@@ -41,7 +42,7 @@ class OffsetCell:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """One offset; ``offset`` None stands for offsets that are left out. ``place``: the anomaly is here."""
+    """One offset. ``offset`` None marks a gap between windows. ``place``: the anomaly is at this offset."""
 
     offset: int | None
     place: bool
@@ -50,7 +51,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One party. ``kind``: ``told``, ``leader``, ``replica`` or ``reader``."""
+    """One column. ``kind`` is ``told`` (acknowledgements), ``leader``, ``replica`` or ``reader``."""
 
     title: str
     small: str
@@ -58,7 +59,7 @@ class Column:
 
 
 def picture(place: SpotView) -> dict[str, Any]:
-    """Everything that the template draws of one place."""
+    """Everything that the template draws about one place."""
     columns, says = _columns(place)
     offsets = list(_offsets(place.spot))[:MOST_ROWS]
     colors = _colors(place.spot, columns, says, [at for at in offsets if at is not None])
@@ -78,38 +79,39 @@ def picture(place: SpotView) -> dict[str, Any]:
 
 
 def _name(span: StoredSpan, sequence: int) -> str:
-    """A stored value as it is shown; one that is not intact or not of this run never looks like one that is."""
+    """The displayed name of a stored value. A damaged or foreign value never has the name of an intact one."""
     if span.stream is None:
         return span.problem or "?"
     name = explain.value_name(span.stream, sequence)
     return {"payload": f"damaged {name}", "run": f"other run's {name}"}.get(span.problem or "", name)
 
 
-#: offset -> (values with what is wrong with each, title, begins, note)
-_Says = dict[int, OffsetCell]
+#: Offset -> the cell there, of one column. Its values are (name, problem) until ``_row`` replaces problems by colors.
+_Cells = dict[int, OffsetCell]
 
 
-def _columns(place: SpotView) -> tuple[list[Column], list[_Says]]:
+def _columns(place: SpotView) -> tuple[list[Column], list[_Cells]]:
+    """The columns of a picture, and for each column its cells."""
     columns: list[Column] = []
-    says: list[_Says] = []
+    says: list[_Cells] = []
     acked = [each for each in place.told if each.how == "acknowledged" and each.offset is not None]
     columns.append(Column("acknowledged", "to producers", "told"))
-    says.append(_told_says(acked, place.spot))
+    says.append(_told_cells(acked, place.spot))
     for stored in place.stored:
         columns.append(Column(f"broker {stored.broker}", "leader" if stored.leader else "replica",
                               "leader" if stored.leader else "replica"))  # fmt: skip
-        says.append(_stored_says(stored, place.spot))
+        says.append(_stored_cells(stored, place.spot))
     readers: dict[tuple[bool, str], list[ToldSpan]] = defaultdict(list)
     for each in place.told:
         if each.how == "read" and each.offset is not None:
             readers[each.final, each.process].append(each)
     for (final, process), told in sorted(readers.items())[:MOST_READERS]:
         columns.append(Column(process, "read at the end" if final else "read live", "reader"))
-        says.append(_told_says(told, place.spot))
+        says.append(_told_cells(told, place.spot))
     return columns, says
 
 
-def _told_says(told: Sequence[ToldSpan], spot: Spot) -> _Says:
+def _told_cells(told: Sequence[ToldSpan], spot: Spot) -> _Cells:
     found: dict[int, dict[str, list[str]]] = defaultdict(dict)
     for each in told:
         for step in range(min(each.values, 10_000)):
@@ -130,8 +132,8 @@ def _told_says(told: Sequence[ToldSpan], spot: Spot) -> _Says:
     }  # fmt: skip
 
 
-def _stored_says(stored: Stored, spot: Spot) -> _Says:
-    found: _Says = {}
+def _stored_cells(stored: Stored, spot: Spot) -> _Cells:
+    found: _Cells = {}
     for batch in stored.batches:
         fields = batch.fields
         names: dict[int, tuple[str, str]] = {}
@@ -152,7 +154,7 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
             named = names.get(at, ("control" if control else "batch", ""))
             begins = at == batch.base_offset
             earlier = found.get(at)
-            # a broken log may hold an offset twice: both are shown
+            # a broken log may have an offset twice: both values are shown
             values = (*(earlier.values if earlier else ()), named)
             note = wrong or (f"e{fields['leader_epoch']}" if begins else "")
             found[at] = OffsetCell(
@@ -162,15 +164,15 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
 
 
 def _offsets(spot: Spot) -> Iterator[int | None]:
-    """The rows: all offsets of the windows, None between two of them."""
+    """The offset of each row: all offsets of the windows, with None between two windows."""
     for index, (low, high) in enumerate(spot.windows):
         if index:
             yield None
         yield from range(low, high + 1)
 
 
-def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offsets: Sequence[int]) -> dict[str, str]:
-    """A color for each value that some disagree about, that occurs at two offsets, or that is the anomaly's own."""
+def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Cells], offsets: Sequence[int]) -> dict[str, str]:
+    """A color for each value that columns disagree about, that occurs at two offsets, or that is the anomaly's own."""
     where: dict[str, set[int]] = defaultdict(set)
     special: dict[str, None] = {}
     if spot.found.stream is not None and spot.found.sequence is not None:
@@ -190,7 +192,7 @@ def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offset
     return {name: f"c{index % COLORS}" for index, name in enumerate(seen)}
 
 
-def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str, str]) -> OffsetRow:
+def _row(at: int | None, spot: Spot, says: Sequence[_Cells], colors: Mapping[str, str]) -> OffsetRow:
     if at is None:
         return OffsetRow(None, place=False, cells=())
     cells = []

@@ -1,4 +1,7 @@
-"""``summary.md``: the run on one page of Markdown, for a CI step summary. Owns its wording; capped in length."""
+"""``summary.md``: the run on one page of Markdown, for a CI step summary. Owns its wording and its greatest length.
+
+Also formats some figures in words that the HTML report shares.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from verifier.transactions.figures import figures_text
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 from verifier.witness.effectiveness import LATE, NOT_OVER, Injected
 
-#: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
+#: The most characters. GitHub cuts a step summary at 1024 kB, and a page for people must be far shorter.
 LONGEST = 60_000
 
-#: Partitions that are named of one anomaly, those with the most first.
+#: The most partitions that are named for one anomaly: those with the most anomalies.
 MOST_PLACES = 24
 
-#: Events that are listed under one reason.
+#: The most events that are listed under one reason.
 MOST_EVENTS = 40
 
 
@@ -36,8 +39,10 @@ def summary_md(
     occasions: Occasions | None = None,
     reached: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as text. ``occasions`` puts the events that excuse anything into words; ``reached``: what the run says
-    that it reached."""
+    """The page as text. ``occasions`` describes the events that excuse anomalies.
+
+    ``reached`` has the contents of the run's ``reached.json``.
+    """
     lines = _lines(run, injected, verdict, occasions or Occasions.of(run, injected), reached or {})
     text = "\n".join(lines) + "\n"
     return text if len(text) <= LONGEST else text[:LONGEST] + "\n\n(cut; the whole is in report.html)\n"
@@ -109,7 +114,7 @@ def _counted(stats: Mapping[str, Any], name: str) -> str:
 
 
 def bit_of(run: RunModel, injected: Sequence[Injected]) -> str:
-    """How many injections bit, of how many; and how many were planned, where that is another number."""
+    """How many injections took effect, of how many, and how many were planned if that number differs."""
     planned = run.evidence.planned_faults
     more = f" ({planned} planned)" if planned != len(injected) else ""
     return f"{sum(each.effective for each in injected)} of {len(injected)}{more}"
@@ -122,7 +127,7 @@ def _by_kind(stats: Mapping[str, Any]) -> str:
 
 
 def recovery_text(found: Mapping[str, Any]) -> str:
-    """How many recoveries there were and the slowest of them, as one line; ``-`` if there was none."""
+    """The number of recoveries and the slowest one, as one line; ``-`` if there were none."""
     if not found.get("count"):
         return "-"
     ratio = found.get("worst_s_per_100_mb")
@@ -136,7 +141,7 @@ def recovery_text(found: Mapping[str, Any]) -> str:
 
 
 def groups_text(groups: Mapping[str, Any]) -> str:
-    """What was delivered to each group, and again, as one line."""
+    """The figures of each group, as one line."""
     told = [
         f"{name}: {each['delivered']:,} delivered, {each['delivered_again']:,} of them again; "
         f"{how_many(each['resumed'], 'time')} a member began to read a partition"
@@ -148,7 +153,7 @@ def groups_text(groups: Mapping[str, Any]) -> str:
 def stood_still_text(run: RunModel) -> str:
     """The brokers whose event loop stood still for more than half a ZooKeeper session, as one line; empty if none did.
 
-    It is the longest time since a broker's last start: what was before it is not known.
+    The run records the longest standstill since each broker's last start; earlier ones are unknown.
     """
     limit_s = seconds_of_ms(run.settings.session_timeout_ms) / 2
     slow = {name: lag_s for name, lag_s in run.harness.event_loop_lag_s.items() if name.startswith("broker-")}
@@ -167,9 +172,10 @@ def _anomaly(check: CheckResult) -> Iterator[str]:
 
 
 def places(check: CheckResult) -> tuple[dict[str, int], int]:
-    """The partitions where a check found what counts, with how often, and how many more there are.
+    """The partitions with forbidden anomalies of a check and their counts, and the number of partitions left out.
 
-    Those with the most are chosen, and then in order. The examples tell: there is one for each partition and cause.
+    Those with the most anomalies are chosen, and sorted by name. The counts come from the examples, because there is
+    one for each partition and cause.
     """
     counts: dict[str, int] = {}
     for example in check.examples:
@@ -181,7 +187,7 @@ def places(check: CheckResult) -> tuple[dict[str, int], int]:
 
 
 def _allowed(check: CheckResult, occasions: Occasions) -> Iterator[str]:
-    """Each reason once, and below it the events that excuse most."""
+    """The lines about allowed anomalies: each reason once, followed by the events that excuse the most anomalies."""
     for reason, examples in by_reason(check).items():
         yield f"- **{check.name}** ({sum(each.found.count for each in examples):,}): {inline(reason)}"
         told = [each for each in examples if each.found.event]

@@ -1,6 +1,6 @@
-"""The page's tables: faults with their times, unavailability by fault and partition, read lag, evidence. Pure.
+"""The tables of the page: faults with their times, unavailability, read lag, regions and partitions. Pure.
 
-Each is bounded; what is left out is counted, so that the page can say so.
+Owns their rows and bounds. The rows that are left out are counted, so that the page can say so.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from verifier.surroundings.model import Outcomes
 from verifier.verdict import Verdict
 from verifier.witness.effectiveness import Injected
 
-#: Partitions that have a column in the table of unavailability: the worst ones.
+#: The most partitions with a column in the table of unavailability: those with the longest gaps.
 MOST_PARTITIONS = 24
 
 
 def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
-    """The faults as they happened: injected, healed, over."""
+    """The faults with the times at which they were injected, healed and over."""
     rows = [
         {
             "fault": each.fault,
@@ -42,7 +42,7 @@ def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
 
 
 def unavailability(verdict: Verdict, most: int) -> dict[str, Any] | None:
-    """The longest time without an acknowledgement, by fault (rows) and partition (columns); None if not known."""
+    """The longest time without an acknowledgement, by fault (rows) and partition (columns); None if it is unknown."""
     entries = verdict.availability.get("faults") or []
     if not entries:
         return None
@@ -77,7 +77,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def read_lag(verdict: Verdict, most: int) -> list[tuple[str, list[str]]]:
-    """By partition the median, 99th percentile and maximum of the time from acknowledgement to delivery."""
+    """For each partition: the median, 99th percentile and maximum of the time from acknowledgement to delivery."""
     lag = (verdict.stats.get("read_lag") or {}).get("partitions")
     if not isinstance(lag, Mapping):
         return []
@@ -91,9 +91,10 @@ def read_lag(verdict: Verdict, most: int) -> list[tuple[str, list[str]]]:
 
 
 def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]:
-    """What became of the load's values: by acknowledgement, log and final readers, each with what it means.
+    """The load's values by whether they were acknowledged, are in the log, and were read at the end, in words.
 
-    Reserved and never handed to a client is no loss, and is said apart from what was sent without success.
+    A value that was reserved but never passed to a client is not lost. It is listed separately from values that were
+    sent without success.
     """
     rows: list[dict[str, Any]] = []
     for region in verdict.stats.get("regions", []):

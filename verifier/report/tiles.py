@@ -1,4 +1,4 @@
-"""The large figures under the verdict. Owns which they are and their small print."""
+"""The large figures below the verdict. Owns which figures they are, and their small print; computes none of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def tiles(
     outcomes: Outcomes | None,
     first_ack_ms: float | None = None,
 ) -> list[tuple[str, str, str]]:
-    """Value, label, small print. ``first_ack_ms``: how long the load waited for its first acknowledgement.
+    """(value, label, small print) of each figure. ``first_ack_ms``: how long the load waited for an acknowledgement.
 
-    Always eight, which fill rows of four and of two: none stands alone.
+    There are always eight, so that rows of four and of two are full.
     """
     stats = verdict.stats
     longest = verdict.availability.get("longest_gap_ms")
@@ -56,7 +56,7 @@ def tiles(
 
 
 def _load(run: RunModel) -> tuple[str, str, str]:
-    """How long the cluster was under load, and the whole run."""
+    """How long the cluster was under load, and how long the whole run took."""
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     whole = f"of {duration(ms_of_ns(max(ends) - run.started_ns))} that the run took" if ends else "the run has no end"
     span = next((phase for phase in run.phases if phase.name == CHAOS and phase.end_ns is not None), None)
@@ -78,7 +78,7 @@ def _counted(stats: Mapping[str, Any], name: str) -> str:
 
 
 def _where(availability: Mapping[str, Any], first_ack_ms: float | None) -> str:
-    """Where the longest gap was, and what it does not count: the time before the load's first acknowledgement."""
+    """Where the longest gap was. It does not include the time before the load's first acknowledgement."""
     partitions = availability.get("partitions") or {}
     if not partitions:
         return "of the worst partition"

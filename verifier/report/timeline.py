@@ -1,6 +1,7 @@
 """The time line of a run as coordinates: lanes and charts on one axis. Pure; the template draws it.
 
-Everything is in the units of one SVG whose width is ``WIDTH``, or ``NARROW``; times are seconds since the load began.
+Owns how lanes (``verifier.report.lanes``) and charts (``verifier.report.charts``) are put together. Coordinates are in
+the units of one SVG whose width is ``WIDTH`` or ``NARROW``. Times are shown in seconds since the load began.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from verifier.witness.effectiveness import Injected
 
 __all__ = ["LEFT", "MAX_BINS", "RIGHT", "WIDTH", "axis_of", "timeline"]
 
-#: Faults whose time is shaded through all charts.
+#: The most faults that are shaded through all charts.
 MOST_BANDS = 200
 
 
 def axis_of(injected: Sequence[Injected], series: Sequence[SeriesPoint], width: float = WIDTH) -> Axis | None:
-    """What is drawn: the load and the faults; None if there is neither."""
+    """The axis from the start of the load or the first fault to the end of both; None if there is neither."""
     starts = [point.time_ns - point.interval_ns for point in series] + [each.start_ns for each in injected]
     ends = [point.time_ns for point in series] + [each.end_ns or each.start_ns for each in injected]
     if not starts:
@@ -41,7 +42,7 @@ def timeline(
     moments: Sequence[Moments] = (),
     width: float = WIDTH,
 ) -> Timeline:
-    """Lay out the time line of a run."""
+    """Lays out the time line of a run."""
     axis = axis_of(injected, series, width)
     if axis is None:
         return Timeline(empty="The load left no series, and no fault was recorded.")
@@ -50,7 +51,7 @@ def timeline(
     drawn = charts(series, axis, TOP + LANE * len(lanes) + (CHART_GAP if lanes else 8))
     bottom = drawn[-1].y + drawn[-1].height if drawn else TOP + LANE * len(lanes)
     width_s = bin_width(axis)
-    # the drawn curves say what their colors mean, and so must every other color, where it occurs
+    # curves have their own legend; the legend of the bars has only the kinds that occur
     kinds = {kind for lane in lanes for bar in lane.bars for kind in [bar.kind]}
     return Timeline(
         height=bottom + 26,
@@ -68,7 +69,7 @@ def timeline(
 
 
 def _notes(injected: Sequence[Injected], width_s: float) -> Iterator[str]:
-    """What is not drawn as it was."""
+    """Notes about simplifications of the drawing."""
     if width_s > 1:
         yield f"Each point covers {width_s:g} s."
     drawn = sum(min(count, MOST_BARS) for count in Counter(each.fault for each in injected).values())

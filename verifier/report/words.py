@@ -1,4 +1,4 @@
-"""The sentence under the verdict: made from what was found, so that it never contradicts it. Owns its wording."""
+"""The sentence below the verdict. Owns its wording. It is made from the findings, so it never contradicts them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from verifier.evidence.how_many import how_many
 from verifier.verdict import CheckResult, Verdict
 
-#: Most anomalies that the sentence names.
+#: The most anomalies that the sentence names.
 MOST_NAMED = 3
 
-#: What ``count`` of a check are, one and several; a check that is not here is named by its name.
+#: Check -> the words for one of its anomalies, and for several. A check that is not listed appears under its name.
 _NOUNS: Mapping[str, tuple[str, str]] = {
     "lost-write": ("acknowledged record lost", "acknowledged records lost"),
     "duplicate": ("record read twice", "records read twice"),
@@ -24,12 +24,12 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
     "nonmonotonic-send": ("record acknowledged out of order", "records acknowledged out of order"),
     "inconsistent-offsets": ("offset with two values", "offsets with two values"),
 }
-#: A reason's beginning is quoted up to its first colon if that is no longer.
+#: The beginning of a reason, up to its first colon, is quoted if it has at most this many characters.
 LONGEST_REASON = 60
 
 
 def headline(verdict: Verdict) -> str:
-    """What was found, in one sentence."""
+    """The findings in one sentence."""
     if verdict.verdict == "invalid":
         found = _named(verdict, forbidden=True)
         return f"The cluster broke a promise that its settings make: {found}." if found else _UNEXPLAINED
@@ -59,7 +59,7 @@ def counted(check: str, count: int) -> str:
 
 
 def because(reason: str) -> str:
-    """How the reason of an allowance continues after what it allows: ``which acks=1 allows``."""
+    """The reason of an allowance as a relative clause, such as ``which acks=1 allows``."""
     head, colon, _ = reason.partition(": ")
     if not colon or len(head) > LONGEST_REASON:
         return "which these settings allow"
@@ -71,7 +71,7 @@ def _sentence(text: str) -> str:
 
 
 def _allowed(verdict: Verdict) -> str:
-    """What was found and is allowed; by the anomaly that leads, with the reason that most of it has."""
+    """The allowed anomalies: each leading one, with the reason that applies to most of them."""
     leading = [check for check in verdict.checks.values() if check.allowed_count and check.explained_by is None]
     parts = [
         f"{counted(each.name, each.allowed_count)}, {because(_main_reason(each))}" for each in leading[:MOST_NAMED]

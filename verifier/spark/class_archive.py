@@ -1,9 +1,9 @@
-"""Java's archive of Spark's classes (class data sharing): made once, then mapped by every JVM of the verifier.
+"""Java's archive of Spark's classes (class data sharing), which every JVM of the verifier maps to start faster.
 
-Half of the cost of starting Spark is the JVM reading, verifying and linking its many thousand classes. The JVM itself
-writes an archive of them when the first verifier ends, after its verdict. The archive is optional: if it is missing, or
-does not fit the Java or the jars (which the JVM checks), everything works as before, but starts more slowly. Owns the
-file, where it is and how it is put there; ``verifier.spark.session`` owns the JVM.
+Owns the file: where it is, and how it gets there. Does not own the JVM (``verifier.spark.session``). Reading, verifying
+and linking many thousand classes is half of the cost of starting Spark. The JVM itself writes an archive of them when
+the first verifier ends, after its verdict. The archive is optional. If it is missing, or does not fit the Java or the
+jars (the JVM checks that), Spark starts more slowly, and everything else works the same.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-#: How long a JVM may take to write the archive; some 10 s on a quiet machine. It is then killed, and none is made.
+#: How long a JVM may take to write the archive. It takes about 10 s on an idle machine. After this time, the JVM is
+#: killed, and no archive is made.
 DUMP_TIMEOUT_S = 90.0
-#: An archive takes 150 to 250 MB; if there is less free space than this, none is made.
+#: The free space that must be there to make an archive, which takes 150 to 250 MB.
 ROOM_BYTES = 2 << 30
 
 _QUIET = "-Xlog:disable"
@@ -28,7 +29,7 @@ _QUIET = "-Xlog:disable"
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """The archive for one Java and one Spark. ``path`` need not exist; None: there is no place for one."""
+    """The archive for one Java and one Spark. ``path`` need not exist; it is None if no directory can hold it."""
 
     path: Path | None
 
@@ -50,11 +51,11 @@ class ClassArchive:
         return cls(None)
 
     def use(self) -> list[str]:
-        """Options of a JVM that maps the archive; none if it was not made yet."""
+        """The options of a JVM that maps the archive; empty if it does not exist yet."""
         return [_QUIET, f"-XX:SharedArchiveFile={self.path}"] if self.path is not None and self.path.is_file() else []
 
     def make(self) -> Making | None:
-        """How the next JVM writes the archive; None if there is one already, or no place for it."""
+        """Prepares the next JVM to write the archive; None if it exists already, or has no place."""
         if self.path is None or self.path.is_file():
             return None
         for left in self.path.parent.glob(f"{self.path.name}.*"):
@@ -71,11 +72,11 @@ class Making:
     fresh: Path
 
     def options(self) -> list[str]:
-        """Options of the JVM that writes it."""
+        """The options of the JVM that writes the archive."""
         return [_QUIET, f"-XX:ArchiveClassesAtExit={self.fresh}"]
 
     def finish(self, *, whole: bool) -> None:
-        """Once the JVM is gone: move the archive to ``path`` if it is ``whole``, or else remove what was written."""
+        """Moves the archive to ``path`` if it is ``whole``, or else removes it. Call this after the JVM has exited."""
         with contextlib.suppress(OSError):
             if whole and self.fresh.is_file():
                 self.fresh.replace(self.path)
@@ -85,6 +86,7 @@ class Making:
 
 
 def _stamp(path: Path) -> str:
+    """Size and modification time of a file as text, to recognize another Java; empty if it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -93,7 +95,7 @@ def _stamp(path: Path) -> str:
 
 
 def _directories() -> list[Path]:
-    """In the Python environment, or else in the user's cache; never where another user could put a file."""
+    """Candidate directories: in the Python environment, then in the user's cache. None belongs to another user."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     found = [Path(sys.prefix) / "share" / "gapless", Path(cache) / "gapless"]
     return [each for each in found if not each.exists() or each.stat().st_uid in (0, os.getuid())]

@@ -1,7 +1,7 @@
-"""From a history file to Arrow rows: what the verifier's table of histories is made of. Owns the columns, no judgment.
+"""Turns a history file into the Arrow rows of the verifier's table of histories. Owns its columns; judges nothing.
 
-One row per row of the file, and one more that says how the file ended. Needs no Spark: processes read files by it that
-never load it.
+The table has one row for each row of the file, and one more that says how the file ended. This module does not load
+Spark, because processes without Spark use it to read files.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from verifier.evidence.history import READ_SCHEMA, scan_history
 
 _SPARK_TYPES = {"string": "string", "int32": "int", "int64": "bigint"}
 
-#: The history's columns, the run, and the file's name. One row per file has ``f`` = ``"file"`` and as ``type``
-#: ``closed`` (a proper end), ``torn`` (cut off, ``last_sequence`` torn bytes) or ``damaged`` (``error`` says how).
+#: Column -> Spark type: the run, the file's name, and the columns of the history. One row per file has ``f`` =
+#: ``"file"``. Its ``type`` is ``closed`` (a proper end), ``torn`` (cut off, with ``last_sequence`` torn bytes) or
+#: ``damaged`` (``error`` says how).
 HISTORY_COLUMNS = {"run": "string", "file": "string"} | {
     field.name: _SPARK_TYPES[str(field.type)] for field in READ_SCHEMA
 }
-#: The same for Arrow. Spark wants its columns nullable and without metadata, and takes nothing else.
+#: The same columns for Arrow. Spark accepts only columns that are nullable and have no metadata.
 HISTORY_SCHEMA = pa.schema(
     [pa.field("run", pa.string()), pa.field("file", pa.string())]
     + [pa.field(field.name, field.type) for field in READ_SCHEMA]
@@ -37,7 +38,7 @@ class HistoryFilePath(NamedTuple):
 
 
 def history_rows(file: HistoryFilePath) -> Iterator[pa.RecordBatch]:
-    """All rows of one history and the row that says how the file ended."""
+    """All rows of one history, then the row that says how the file ended. Damage is reported there, not raised."""
     name = Path(file.path).name
     try:
         state, tables = scan_history(file.path)

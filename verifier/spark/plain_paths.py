@@ -1,8 +1,8 @@
-"""Paths that Spark takes literally. Owns the symbolic links that replace other paths; knows nothing of runs.
+"""Gives Spark paths without special characters. Owns the symbolic links that this takes; knows nothing about runs.
 
-A run directory may have any name. Java's properties, log4j, Hadoop's globs and Spark's lists of directories each give
-some characters a meaning of their own (``,`` ``:`` ``$`` ``%`` ``[`` ``{`` ``*`` ``\\`` ``"``), or misread what is not
-ASCII. A directory with such a name gets a link with a plain one.
+A run directory may have any name. But Java's properties, log4j, Hadoop's globs and Spark's lists of directories each
+give some characters a special meaning (``,`` ``:`` ``$`` ``%`` ``[`` ``{`` ``*`` ``\\`` ``"``), or misread non-ASCII
+characters. A directory with such a name gets a symbolic link with a plain name.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._+@= -]+")
 
 
 class PlainPaths:
-    """Links to directories, until ``close``."""
+    """Symbolic links to directories; ``close`` removes them."""
 
     def __init__(self) -> None:
         self._home: Path | None = None
         self._links: dict[Path, Path] = {}
 
     def to(self, directory: Path) -> Path:
-        """This directory by a plain name: its own, or a link to it. Raises ``OSError``."""
+        """A plain path to this directory: its own path, or a link to it. Raises ``OSError``."""
         directory = directory.absolute()
         if _PLAIN.fullmatch(str(directory)):
             return directory
@@ -40,7 +40,7 @@ class PlainPaths:
         return self._links[directory]
 
     def close(self) -> None:
-        """Remove the links, not the directories behind them."""
+        """Removes the links, but not the directories to which they lead."""
         home, self._home = self._home, None
         self._links.clear()
         if home is not None:

@@ -1,7 +1,7 @@
-"""Several questions as one Spark job, so that planning, stages and tasks are paid for once.
+"""Runs several queries as one Spark job, so that Spark plans and schedules only once.
 
-A question is a DataFrame; its rows come back as dictionaries. Owns how questions are combined and their answers
-separated again. Callers decide what is asked.
+A question is a DataFrame, and its rows are returned as dictionaries. Owns how questions are combined and their answers
+separated again. Does not own the questions: the callers build them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pyspark.sql import functions as F
 
 from verifier.spark.settings import is_tiny
 
-#: The rows of an answer, as JSON has them.
+#: The rows of an answer, with JSON values.
 QuestionRows = list[dict[str, Any]]
 
-#: How many characters of an error are shown.
+#: The most characters of an error that ``reason`` returns.
 LONGEST_REASON = 300
 
 
 def ask(questions: Mapping[str, DataFrame]) -> dict[str, QuestionRows]:
-    """The rows of each, by name, in no order. Questions that raise make this raise."""
+    """The rows of each question, by its name, in any order. Raises whatever Spark raises for one of them."""
     if not questions:
         return {}
     told = [
@@ -40,7 +40,7 @@ def ask(questions: Mapping[str, DataFrame]) -> dict[str, QuestionRows]:
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all frames, of which there is at least one.
+    """The rows of all frames. ``frames`` must not be empty.
 
     Built as a balanced tree. Spark analyzes each union with everything below it, so in a chain of unions the first
     frame would be analyzed once for each of the others.
@@ -52,14 +52,15 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def in_few_tasks(together: DataFrame) -> DataFrame:
-    """The same rows of many combined questions; if the evidence is tiny, in no more tasks than there are cores.
+    """The same rows. If the evidence is tiny, they are computed in at most one task per core.
 
-    Each task receives the plans of all questions, and reading those then takes Java longer than reading the rows.
+    Each task receives the plans of all combined questions. For tiny evidence, Java needs more time to read the plans
+    than to read the rows.
     """
     spark = together.sparkSession
     return together.coalesce(spark.sparkContext.defaultParallelism) if is_tiny(spark) else together
 
 
 def reason(error: Exception) -> str:
-    """One line that says why."""
+    """The first line of an error's message."""
     return (str(error).strip().splitlines() or [repr(error)])[0][:LONGEST_REASON]

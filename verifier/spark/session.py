@@ -1,8 +1,9 @@
-"""One Spark session, started and ended here. Owns Java, environment and the life of the JVM, not its settings.
+"""Starts and ends one Spark session.
 
-What Spark is told is in ``verifier.spark.settings``. pyspark is imported when a session is asked for, not before.
-Nothing is printed: what the JVM says goes to ``spark.log`` in the scratch directory. The JVM ends when the session is
-closed, and also when this process is killed (its standard input closes).
+Owns the Java that is used, the environment, and the life of the JVM. Does not own Spark's settings
+(``verifier.spark.settings``). pyspark is imported only when a session starts. Nothing is printed: the JVM's messages go
+to ``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is
+killed, because its standard input closes.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from verifier.spark.settings import is_local, settings_for
 
 logger = logging.getLogger(__name__)
 
-#: A JVM that was asked to end is killed after this.
+#: How long a JVM may take to exit before it is killed.
 END_TIMEOUT_S = 10.0
 
-#: Exit statuses of a JVM that is out of memory: by our option, and by Spark's own handler.
+#: Exit statuses of a JVM that ran out of memory: 3 by ``-XX:+ExitOnOutOfMemoryError``, 52 by Spark's own handler.
 OUT_OF_MEMORY = (3, 52)
 
 
@@ -53,8 +54,8 @@ class SparkProcess:
         self.jvm_pid: int = gateway.proc.pid
 
     def close(self) -> None:
-        """Stop Spark, end the JVM and wait until it is gone, including the archive that it may write at its end."""
-        # py4j raises exceptions of many kinds if the JVM is gone already
+        """Stops Spark and waits until the JVM has exited, and has written its class archive if it was to write one."""
+        # py4j raises exceptions of many kinds if the JVM has exited already
         with contextlib.suppress(Exception):
             self.spark.stop()
         with contextlib.suppress(Exception):
@@ -69,9 +70,9 @@ class SparkProcess:
             self._gone(whole=process.returncode == 0)
 
     def check(self) -> None:
-        """Raise ``SparkLost`` if the JVM is gone."""
+        """Raises ``SparkLost`` if the JVM has exited."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # a lost connection is noticed before the process has ended
+            # the connection breaks a moment before the process has exited
             self._gateway.proc.wait(timeout=0.5)
         status = self._gateway.proc.returncode
         if status is None:
@@ -82,7 +83,7 @@ class SparkProcess:
         raise SparkLost(f"Spark's JVM {how}")
 
     def abort(self) -> None:
-        """End the JVM at once, and wait until it is gone."""
+        """Kills the JVM and waits until it has exited."""
         _kill(self._gateway.proc)
         self._gone(whole=False)
 
@@ -99,10 +100,10 @@ class SparkProcess:
 def session(
     scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False
 ) -> Iterator[SparkProcess]:
-    """A session whose files live in ``scratch`` (made if absent, not removed).
+    """A session whose files are in ``scratch``, a directory that is created if needed, and never removed.
 
-    ``archive``: the JVM may write the archive of its classes at its end, if there is none yet; it ends later then.
-    Raises ``SparkUnavailable`` if Java or Spark do not start.
+    ``archive``: the JVM writes the class archive when it ends, if there is none yet; that delays its end. Raises
+    ``SparkUnavailable`` if Java or Spark does not start, and ``SparkLost`` if the JVM dies meanwhile.
     """
     started = start(scratch, master, evidence_bytes, archive=archive)
     try:
@@ -121,7 +122,7 @@ def session(
 
 
 def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False) -> SparkProcess:
-    """Start a session, to be ended by ``SparkProcess.close``. Raises ``SparkUnavailable``."""
+    """Starts a session; end it with ``SparkProcess.close``. Raises ``SparkUnavailable``."""
     scratch = scratch.absolute()
     scratch.mkdir(parents=True, exist_ok=True)
     java_home = _java_home()
@@ -145,7 +146,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
                 gateway = launch_gateway(configuration, {"stdout": output, "stderr": output})
             context = SparkContext(conf=SparkConf(_jvm=gateway.jvm).setAll(list(settings.items())), gateway=gateway)
             spark = SparkSession(context)
-        except Exception as error:  # whatever went wrong, no JVM may stay behind
+        except Exception as error:  # on any error, no JVM may be left running
             if gateway is not None and gateway.proc is not None:
                 _kill(gateway.proc)
             if making is not None:
@@ -167,7 +168,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
-    """The environment that the JVM and its Python workers inherit; this process's own is restored afterwards."""
+    """Sets the environment that the JVM and its Python workers inherit, and restores this process's own afterwards."""
     before = dict(os.environ)
     temporary = tempfile.tempdir
     try:
@@ -193,7 +194,7 @@ def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
 
 
 def _classes(java_home: str) -> ClassArchive:
-    """The archive for this Java and the jars that pyspark brings."""
+    """The class archive for this Java and pyspark's jars. Raises ``SparkUnavailable`` without pyspark."""
     found = find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise SparkUnavailable("pyspark is not installed: run `make setup`")
@@ -210,7 +211,7 @@ def _java_home() -> str:
 
 
 def _forget_gateway() -> None:
-    """Without this, pyspark would use the gateway of a dead JVM for the next session."""
+    """Clears pyspark's globals. Otherwise the next session would use the gateway of a dead JVM."""
     with contextlib.suppress(ImportError):
         from pyspark import SparkContext
         from pyspark.sql import SparkSession

@@ -1,6 +1,7 @@
-"""One Spark session for several runs that are judged one after the other. Owns when it is started, and started again.
+"""Keeps one Spark session for several runs that are judged one after the other.
 
-What a session is is in ``verifier.spark.session``, which is not imported before one is needed.
+Owns when a session is started, and restarted. Does not own the session itself (``verifier.spark.session``), whose
+module is imported only when a session is needed.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Sessions:
-    """The session, started when the first run needs it, and again if its JVM has died. To be used as a context.
+    """A context manager with one session. It starts when the first run needs it, and again if its JVM has died.
 
-    Its files are in the directory of the run that it was started for. ``expected_bytes``: the evidence of the largest
-    run to come; a session is sized for it.
+    The session's files are in the directory of the run for which it was started. ``expected_bytes`` is the size of the
+    evidence of the largest run to come; a session gets the settings for that size.
     """
 
     def __init__(self, master: str, expected_bytes: int = 0) -> None:
@@ -48,12 +49,12 @@ class Sessions:
         return self._session
 
     def plain(self, scratch: Path) -> Path:
-        """The same directory by a path that Spark takes as it is, as long as the session lives. Raises ``OSError``."""
+        """A path to this directory that Spark can handle. It is valid until the session ends. Raises ``OSError``."""
         return self._plain.to(scratch.parent) / scratch.name
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """While the session is asked: raises ``SparkLost`` if its JVM died, whatever else was raised for that."""
+        """A context for using the session: raises ``SparkLost`` if the JVM died, in place of any error that follows."""
         from verifier.spark.session import SparkLost
 
         try:
@@ -62,7 +63,7 @@ class Sessions:
         except SparkLost:
             self.abort()
             raise
-        except Exception as error:  # anything may be how the end of the JVM shows; if so, that is what is raised
+        except Exception as error:  # a dead JVM can cause an exception of any kind; then ``SparkLost`` replaces it
             try:
                 self._check()
             except SparkLost as lost:
@@ -79,15 +80,15 @@ class Sessions:
         return self._session is not None and self._scratch == scratch
 
     def at_end(self, held: contextlib.ExitStack) -> None:
-        """Close this when the session has ended and its files are removed."""
+        """Closes ``held`` when the session has ended and its files are removed."""
         self._held.enter_context(held)
 
     def close(self) -> None:
-        """End the session and its JVM, and remove its files; without a session, do nothing."""
+        """Ends the session and its JVM, and removes its files. Does nothing without a session."""
         self._end(at_once=False)
 
     def abort(self) -> None:
-        """The same, but at once: the JVM is killed."""
+        """Kills the JVM at once, and removes the session's files."""
         self._end(at_once=True)
 
     def _end(self, *, at_once: bool) -> None:
@@ -113,9 +114,10 @@ class Sessions:
 
 
 def _answers(session: SparkProcess) -> bool:
+    """Whether a session can still run a job."""
     try:
         session.spark.range(1).count()
-    except Exception as error:  # py4j and Spark raise many kinds; any of them means that it does not answer
+    except Exception as error:  # py4j and Spark raise many kinds; each means that the session is unusable
         logger.warning("Spark has ended and is started again: %s", (str(error).splitlines() or [repr(error)])[0])
         return False
     return True

@@ -1,7 +1,8 @@
-"""The settings of a Spark session, by the size of the evidence and by where Spark runs. Starts no session.
+"""The settings of a Spark session, which depend on the size of the evidence and on where Spark runs.
 
-For little evidence, Spark is to spend little on planning and on tasks. For much, it compiles its queries, adapts their
-plans as they run, and has enough tasks for all cores.
+Owns the settings; does not start sessions (``verifier.spark.session``). For little evidence, they reduce the cost of
+planning and of tasks. For much evidence, Spark compiles its queries, adapts their plans as they run, and has enough
+tasks for all cores.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SMALL_BYTES = 256 << 20
 
 #: Below this much, compiling queries, adapting their plans and moving rows between tasks cost more than the rows do.
 TINY_BYTES = 64 << 20
-#: The setting by which a session for so little evidence is recognized.
+#: The setting that marks a session for tiny evidence.
 TINY = "spark.gapless.tiny"
 _FOR_LITTLE = {
     "spark.sql.codegen.wholeStage": "false",
@@ -47,17 +48,20 @@ rootLogger.appenderRef.file.ref = file
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in this machine's own JVM, and so sees its files."""
+    """Whether Spark runs on this machine, so that it can read the same files."""
     return master.startswith("local")
 
 
 def is_tiny(spark: Any) -> bool:
-    """Whether this session was started for little evidence."""
+    """Whether this session was started for tiny evidence."""
     return bool(spark.sparkContext.getConf().contains(TINY))
 
 
 def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
-    """All settings of a session. A cluster (any master that is not local) keeps its own network settings."""
+    """All settings of a session. Writes the configuration of log4j into ``scratch``. Raises ``OSError``.
+
+    A cluster (any master that is not local) keeps its own network settings.
+    """
     small = evidence_bytes <= SMALL_BYTES
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(path=scratch / "spark.log"), encoding="utf-8")
@@ -67,14 +71,14 @@ def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: 
         f"-Djava.io.tmpdir={scratch}",
         "-XX:-UsePerfData",
         "-XX:+UseSerialGC",
-        # otherwise it may continue, slower and slower, or without one of its threads
+        # otherwise the JVM may continue more and more slowly, or without one of its threads
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:ReservedCodeCacheSize=240m",  # with one compiler it is 48 MB, and Spark's threads die when it is full
         "-Xss16m",  # a query with many branches is a deep tree, which Spark traverses recursively
         *java_options,
     ]
     if small:
-        # the whole heap from the start: half as many collections, and none to make room for classes
+        # with the whole heap from the start, there are half as many collections, and none for class metadata
         options += ["-XX:TieredStopAtLevel=1", "-Xms1g", "-XX:MetaspaceSize=256m"]
     local = is_local(master)
     settings = {
@@ -102,6 +106,6 @@ def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: 
 
 
 def _large_heap_gb() -> int:
-    """Half of the machine's memory, at most six gigabytes: sorts can spill to disk."""
+    """The heap for much evidence, in GB: half of the machine's memory, at most 6, because sorts can spill to disk."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(6, total // 2 >> 30))

@@ -1,9 +1,9 @@
-"""Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
+"""Spark's Python Data Sources for the evidence. Owns how Spark's workers read files into DataFrames, part by part.
 
-``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.spark.history_rows``, ``gapless-files`` what is beside the logs through ``verifier.files``. The bytes
-never cross the JVM; what crosses is one Arrow row per run. ``verifier.spark.staging`` is how evidence on this machine
-is read instead, by the very same generators of rows.
+``gapless-segments`` reads ``.log`` files through ``verifier.segments``. ``gapless-histories`` reads history files
+through ``verifier.spark.history_rows``. ``gapless-files`` reads the other files of a replica through
+``verifier.files``. Only the Arrow rows reach the JVM, not the bytes of the files. Does not own the rows, and is not
+used for evidence on this machine: ``verifier.spark.staging`` reads that with the same generators of rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def columns(named: Mapping[str, str]) -> str:
 
 
 class _Items(InputPartition):  # type: ignore[misc]
-    """Files to read one after the other; ``value`` is a list with the fields of each."""
+    """One part: files to read one after the other. ``value`` is a list with the fields of each file."""
 
 
 class SegmentSource(DataSource):  # type: ignore[misc]
@@ -100,7 +100,7 @@ class _ReplicaReader(_FileReader):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the sources known to a session."""
+    """Registers the three data sources with a session."""
     spark.dataSource.register(SegmentSource)
     spark.dataSource.register(HistorySource)
     spark.dataSource.register(FileSource)
@@ -109,8 +109,8 @@ def register(spark: SparkSession) -> None:
 def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts: int = 1) -> DataFrame:
     """All rows of these segments (``verifier.segments.rows``), read by Spark's workers in at most ``parts`` parts.
 
-    A long run has thousands of small segments, and one part for each would cost more than reading them. They are dealt
-    out one by one, so that every part gets some segments of each replica.
+    A long run has thousands of small segments, and one part for each would cost more than reading them. The segments
+    are assigned to the parts in turn, so that every part gets some segments of each replica.
     """
     dealt = [files[number::parts] for number in range(min(parts, len(files)))]
     return spark.read.format(SegmentSource.name()).option("files", json.dumps(dealt)).load()

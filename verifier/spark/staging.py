@@ -1,10 +1,11 @@
-"""Evidence as Parquet files for a Spark on this machine, written while Spark starts. Owns no rows.
+"""Writes the evidence as Parquet files for a Spark on this machine, while Spark starts.
 
-Starting Spark's own Python workers costs six seconds of CPU, and the JVM would keep all columns of what they read; from
-Parquet, each query reads only the columns that it needs. Little evidence is read in this process. Much is divided by
-size among processes, one per core, which write a file each (``verifier.spark.staging_part``). Files are read in parts,
-so that a run of any length needs little memory. Every listed file is read, or staging fails: a process that dies is an
-error.
+Owns how the files are divided among processes and how these are watched. Does not own the rows, or how one process
+writes its part (``verifier.spark.staging_part``). Starting Spark's own Python workers would cost six seconds of CPU,
+and the JVM would keep all columns in memory. From Parquet, each query reads only the columns that it needs. Little
+evidence is read in this process. Much evidence is divided by size among processes, one per core. Files are read in
+pieces, so that a run of any length needs little memory. Either every listed file is read, or staging fails: a process
+that dies is an error.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from verifier.segments import rows
 from verifier.spark.history_rows import HistoryFilePath
 from verifier.spark.staging_part import FILES, HISTORIES, SEGMENTS, PartOrder, write_part
 
-#: A line of progress is printed after this many files.
+#: Progress is reported after this many files.
 TOLD_FILES = 500
 #: Below this size, more processes cost more than they save: each takes half a second of CPU before it reads anything.
 SHARED_BYTES = 256 << 20
-#: How many bytes of a segment cost as much as one byte of a history, which is compressed.
+#: The cost of one byte of a history, in bytes of a leader's segment. Histories are compressed.
 HISTORY_WEIGHT = 16
-#: A follower's segment, whose records are not decoded, costs this part of a leader's.
+#: The same for a follower's segment, whose records are not decoded.
 FOLLOWER_WEIGHT = 0.3
-#: A replica's other files are compared only with the headers of its batches. CPU per byte relative to a leader's
-#: segment, measured in five runs: 0.04 to 0.07 with a few records per batch, 0.11 with batches of 16 KB. The median.
+#: The same for a replica's other files, which are compared only with the headers of its batches. Measured in five runs:
+#: 0.04 to 0.07 with a few records per batch, 0.11 with batches of 16 KB. This is the median.
 REPLICA_WEIGHT = 0.06
-#: The longest time until it is noticed that no one waits for the files anymore.
+#: How often ``abandoned`` is checked while the processes are silent, in s.
 POLL_S = 0.2
 
 TellProgress = Callable[[str], None]
@@ -48,16 +49,16 @@ _File = rows.SegmentFile | HistoryFilePath | ReplicaDirectory
 
 
 class Abandoned(Exception):
-    """No one waits for the files anymore."""
+    """The caller no longer needs the files."""
 
 
 class StagingFailed(OSError):
-    """A process that read evidence died, or did not read all that it was given; the message is one line."""
+    """A process that read evidence died, or did not read all of its files. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The directories of the three kinds of rows, and where Spark puts what it makes of them (``tables``)."""
+    """The directories of the three kinds of rows, and the one for the tables that Spark derives from them."""
 
     segments: Path
     histories: Path
@@ -74,9 +75,10 @@ def stage(
     abandoned: Event | None = None,
     processes: int | None = None,
 ) -> Staged:
-    """Write all rows below ``directory``, which is made. ``processes``: 0 reads here; None decides by the size.
+    """Writes all rows below ``directory``, which is created.
 
-    Raises ``OSError``, and ``Abandoned`` once that is set; no process is left then.
+    ``processes`` is the number of processes: 0 reads the files in this one, and None decides by their size. Raises
+    ``OSError``, and ``Abandoned`` once ``abandoned`` is set. No process is left running in either case.
     """
     staged = Staged(directory / SEGMENTS, directory / HISTORIES, directory / FILES, directory / "tables")
     for each in (staged.segments, staged.histories, staged.files):
@@ -101,7 +103,10 @@ def _deal(
     replicas: Sequence[ReplicaDirectory],
     parts: int,
 ) -> list[PartOrder]:
-    """Divides the files: the heaviest first, each to the part with the least weight so far; parts keep the order."""
+    """Divides the files among the parts. The heaviest file goes first, each to the part with the least weight so far.
+
+    Within a part, the files keep their order.
+    """
 
     def weight(file: _File) -> float:
         if isinstance(file, ReplicaDirectory):
@@ -134,7 +139,7 @@ def _deal(
 
 
 class _PartWatch:
-    """Counts and reports the files that all parts have read; ends the work if no one waits for it anymore."""
+    """Counts and reports the files that all parts have read, and stops the work if it is abandoned."""
 
     def __init__(self, total: int, progress: TellProgress, abandoned: Event | None) -> None:
         self.total = total
@@ -144,7 +149,7 @@ class _PartWatch:
         self._told = 0
 
     def read(self, part: int, count: int) -> None:
-        """A part has read this many files so far. Raises ``Abandoned``."""
+        """Notes that a part has read this many files so far. Raises ``Abandoned``."""
         self.check()
         self._counts[part] = count
         done = sum(self._counts.values())
@@ -153,13 +158,13 @@ class _PartWatch:
             self._progress(f"{done:,} of {self.total:,} files are read")
 
     def check(self) -> None:
-        """Raises ``Abandoned``."""
+        """Raises ``Abandoned`` if the work is abandoned."""
         if self._abandoned is not None and self._abandoned.is_set():
             raise Abandoned
 
 
 def _share(orders: Sequence[PartOrder], watch: _PartWatch) -> None:
-    """Have each order written by its own process. No process is left, however this ends."""
+    """Has each part written by its own process. Leaves no process running, even if it raises."""
     said: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
     workers: list[subprocess.Popen[str]] = []
     try:
@@ -193,6 +198,7 @@ def _share(orders: Sequence[PartOrder], watch: _PartWatch) -> None:
 
 
 def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) -> subprocess.Popen[str]:
+    """Starts the process of a part. Its lines go into ``said`` with the part's number; None follows the last one."""
     worker = subprocess.Popen(
         [sys.executable, "-m", "verifier.spark.staging_part"],
         stdin=subprocess.PIPE,
@@ -203,7 +209,7 @@ def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) ->
     given, output = cast("IO[str]", worker.stdin), cast("IO[str]", worker.stdout)
 
     def talk() -> None:
-        with suppress(ValueError, OSError):  # it is dead, or no one waits anymore
+        with suppress(ValueError, OSError):  # the process has died, or its pipes were closed
             given.write(order.to_json() + "\n")
             given.flush()
             for line in output:
@@ -215,7 +221,7 @@ def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) ->
 
 
 def _check(order: PartOrder, status: int, done: int | None) -> None:
-    """Raise ``StagingFailed`` unless the process has read all files of its order."""
+    """Raises ``StagingFailed`` unless the process has read all files of its order."""
     wanted = len(order.segments) + len(order.histories) + len(order.replicas)
     if status == 0 and done == wanted:
         return

@@ -1,10 +1,9 @@
-"""One part of the staged evidence: some files' rows as Parquet; and the process that writes one, if there are several.
+"""Writes one part of the staged evidence: the rows of some files, as Parquet. Also the process that does this.
 
-``python -m verifier.spark.staging_part``: reads one JSON object from stdin (``PartOrder``), writes the part, and tells
-on stdout, one JSON object per line, how far it is (``read``), at the end ``done`` with the number of files that it
-read, or ``error``. It ends at once when its stdin does, so that it never outlives the verifier. Owns no row: those of
-``verifier.segments.rows``, ``verifier.spark.history_rows`` and ``verifier.files.rows``, made by the very same
-generators.
+``python -m verifier.spark.staging_part`` reads one JSON object from stdin (``PartOrder``) and writes the part. On
+stdout, it writes one JSON object per line: ``read`` with the number of files so far, and at the end ``done`` with the
+total, or ``error``. It exits as soon as its stdin closes, so that it never outlives the verifier. Does not own the
+rows: they come from ``verifier.segments.rows``, ``verifier.spark.history_rows`` and ``verifier.files.rows``.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from verifier.files.replica import ReplicaDirectory
 from verifier.segments import rows
 from verifier.spark.history_rows import HISTORY_SCHEMA, HistoryFilePath, history_rows
 
-#: How many rows are written together: each query pays for opening every group, so small ones are costly.
+#: The rows in one Parquet row group. Each query has to open every group, so small groups are costly.
 GROUP_ROWS = 200_000
-#: After how many files a process reports how many it has read.
+#: A process reports its progress after this many files.
 TOLD_FILES = 50
 
 SEGMENTS, HISTORIES, FILES = "segments", "histories", "files"
 
 
 class PartOrder(NamedTuple):
-    """What one part is made of. ``directory`` has the directories ``segments``, ``histories`` and ``files``."""
+    """The files of one part. ``directory`` contains the directories ``segments``, ``histories`` and ``files``."""
 
     directory: str
     number: int
@@ -59,9 +58,9 @@ class PartOrder(NamedTuple):
 
 
 def write_part(order: PartOrder, read: Callable[[int], None]) -> int:
-    """Write the part's three files; ``read`` is called with the number of files before each. Returns it at the end.
+    """Writes the part's three Parquet files, and returns the number of files that were read.
 
-    Raises ``OSError``, and whatever ``read`` raises.
+    Before each file, calls ``read`` with the number so far. Raises ``OSError``, and whatever ``read`` raises.
     """
     count = 0
 
@@ -97,8 +96,8 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
 
 
 def main() -> int:
-    """The process of one part."""
-    # the others' processes use the other cores
+    """Runs the process of one part. Returns its exit status."""
+    # the other processes use the other cores
     pa.set_cpu_count(1)
     order = PartOrder.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_stdin, daemon=True).start()
@@ -120,7 +119,8 @@ def main() -> int:
 
 
 def _end_with_stdin() -> None:
-    # by the descriptor: a reader of the file object would hold a lock that the end of the process waits for
+    """Exits the process when its stdin closes."""
+    # reads the descriptor, since a reader of the file object would hold a lock that the process needs to exit
     while os.read(0, 4096):
         pass
     os._exit(1)

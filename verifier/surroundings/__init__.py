@@ -1,7 +1,7 @@
-"""What surrounds anomalies, read from a run's files when the report is made: bytes, claims, log lines, leaders.
+"""Reads the evidence around each anomaly for the report: stored bytes, what clients were told, log lines and leaders.
 
-Shows evidence and judges none of it: the verdict stands before any of this is read, and a file that cannot be read is
-said to be so. Every amount is bounded; what was left out is named.
+Owns which places are shown and what is read around them. Judges nothing: the verdict is final before any of this is
+read. If a file cannot be read, a note says so. All amounts are bounded, and the report says what was left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""One pass over the histories for the report: who was told what at some places, when anomalies happened, all gaps.
+"""Reads all histories once for the report: what clients were told at some places, and when anomalies happened.
 
-Streams each file batch by batch, so that memory does not grow with a run but by the times of its acknowledgements
-(8 bytes for each row). Owns what is looked for; a torn or damaged file is read as far as it goes, and the verdict has
-said so already.
+Owns this pass and what it keeps. It streams each file batch by batch, so that only the times of acknowledgements take
+memory (8 bytes per row). A torn or damaged file is read up to the damage; the verdict has already reported it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from verifier.evidence.arrow_stream import HistoryError, check
 from verifier.evidence.bounded import size_of
 from verifier.surroundings.model import Name, Outcomes, Spot, ToldSpan
 
-#: Claims that are kept for each spot.
+#: The most claims of clients that are kept for each spot.
 MOST_TOLD = 400
 
 
@@ -32,9 +31,10 @@ _NUMBERS = ("partition", "stream", "first_sequence", "last_sequence", "first_off
 
 @dataclass(slots=True)
 class WantedAnomalies:
-    """Anomalies of one check in one partition whose time is asked for, ascending by sequence or by offset.
+    """Anomalies of one check in one partition, for which the pass finds the times. All arrays have the same length.
 
-    ``stream`` None: ``keys`` are offsets, else sequences of that stream. ``times_ns`` is filled by the pass; -1: none.
+    ``keys`` ascend: they are sequences of ``stream``, or offsets if ``stream`` is None. ``counts`` is how many
+    anomalies each key stands for. ``allowed``: the settings allow them. The pass fills ``times_ns``; -1 means unknown.
     """
 
     check: str
@@ -51,7 +51,10 @@ class WantedAnomalies:
 
 @dataclass(slots=True)
 class Heard:
-    """What the pass found. ``acks`` are the times of acknowledgements by partition, ascending when it is over."""
+    """The result of the pass. ``acks`` has the times of acknowledgements by partition, ascending.
+
+    ``told`` has the claims of clients by ``Spot.key``. ``notes`` name the damaged files.
+    """
 
     acks: dict[Name, NDArray[np.int64]]
     told: dict[str, list[ToldSpan]]
@@ -60,7 +63,7 @@ class Heard:
 
 
 def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequence[WantedAnomalies] = ()) -> Heard:
-    """Read all histories once. Raises nothing for damage: ``notes`` reports it."""
+    """Reads all histories once. Does not raise for damaged files; ``notes`` reports them."""
     by_name: dict[Name, list[Spot]] = defaultdict(list)
     for spot in spots:
         by_name[spot.name].append(spot)
@@ -77,7 +80,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
                 rows = _ClientRows(batch)
                 rows.count(counts)
                 for name, mask in rows.partitions():
-                    _listen_at(rows, mask, name, by_name[name], asked[name], acks, told)
+                    _take_rows(rows, mask, name, by_name[name], asked[name], acks, told)
         except (OSError, pa.ArrowException, HistoryError, KeyError) as error:
             notes.append(f"{path.name} was read up to where it is damaged: {str(error).splitlines()[0][:200]}")
     return Heard(
@@ -89,7 +92,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
 
 
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """The record batches of a file, up to its end or the last whole one."""
+    """The record batches of a file, up to its end or to its last whole batch."""
     if not size_of(path):
         return
     with pa.memory_map(str(path)) as source:
@@ -106,14 +109,14 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
             except StopIteration:
                 return
             except (pa.ArrowInvalid, OSError):
-                # a torn tail is legal; whether it was so here is the verdict's matter
+                # a torn tail can be legal; the verdict decides that
                 return
             check(batch)
             yield batch
 
 
 class _ClientRows:
-    """The columns of one batch as numpy arrays; text as codes of ``words``."""
+    """The columns of one batch as NumPy arrays. Conditions are boolean masks; topics are indices into ``topics``."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -133,7 +136,7 @@ class _ClientRows:
         self.topic = _numbers(topics.indices)
 
     def count(self, counts: dict[str, int]) -> None:
-        """Add what became of sequences."""
+        """Adds the numbers of sequences with each outcome to ``counts``."""
         values = self.number["last_sequence"] - self.number["first_sequence"] + 1
         for what, mask in (
             ("reserved", self.reserved), ("failed", self.failed),
@@ -142,7 +145,7 @@ class _ClientRows:
             counts[what] += int(np.sum(values[mask & (values > 0)]))
 
     def partitions(self) -> Iterator[tuple[Name, NDArray[np.bool_]]]:
-        """The rows of each partition that were acknowledged or read."""
+        """Each partition in the batch, with a mask of its acknowledged and read rows."""
         useful = (self.acked | self.read) & (self.number["partition"] >= 0)
         keys = self.topic * (1 << 32) + self.number["partition"]
         for key in np.unique(keys[useful]).tolist():
@@ -150,18 +153,18 @@ class _ClientRows:
 
 
 def _is(column: pa.Array[Any], *words: str) -> NDArray[np.bool_]:
-    """Where a column has one of these words; null is none of them."""
+    """A mask of the rows in which a column has one of these words. Null matches no word."""
     mask: NDArray[np.bool_] = pc.is_in(column, pa.array(words)).to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 
 
 def _numbers(column: pa.Array[Any]) -> NDArray[np.int64]:
-    """A column of integers without nulls."""
+    """A column of integers, which must have no nulls, as int64."""
     numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
-def _listen_at(
+def _take_rows(
     rows: _ClientRows,
     mask: NDArray[np.bool_],
     name: Name,
@@ -170,6 +173,7 @@ def _listen_at(
     acks: dict[Name, list[NDArray[np.int64]]],
     told: dict[str, list[ToldSpan]],
 ) -> None:
+    """Adds the masked rows of one partition to ``acks``, ``wanted`` and ``told``."""
     acked = mask & rows.acked
     times = rows.number["complete_ns"][acked & rows.load_send]
     if times.size:
@@ -178,12 +182,12 @@ def _listen_at(
         _time(rows.number, acked, each)
     for spot in spots:
         kept = told[spot.key]
-        for row in np.flatnonzero(mask & _concerns(rows.number, spot)).tolist()[: MOST_TOLD - len(kept)]:
+        for row in np.flatnonzero(mask & _rows_about(rows.number, spot)).tolist()[: MOST_TOLD - len(kept)]:
             kept.append(_told(rows.batch.slice(row, 1).to_pylist()[0], name, bool(rows.acked[row])))
 
 
 def _time(number: Mapping[str, NDArray[np.int64]], acked: NDArray[np.bool_], wanted: WantedAnomalies) -> None:
-    """Note when the anomalies were acknowledged: the first answer counts."""
+    """Notes when the anomalies were acknowledged. The earliest acknowledgement counts."""
     by = "offset" if wanted.stream is None else "sequence"
     chosen = acked & (number["first_offset"] >= 0 if wanted.stream is None else number["stream"] == wanted.stream)
     index = np.flatnonzero(chosen)
@@ -195,8 +199,8 @@ def _time(number: Mapping[str, NDArray[np.int64]], acked: NDArray[np.bool_], wan
         here[(here < 0) | (here > at)] = at
 
 
-def _concerns(number: Mapping[str, NDArray[np.int64]], spot: Spot) -> NDArray[np.bool_]:
-    """Rows that claim an offset of the spot's windows, or the spot's own value at any offset."""
+def _rows_about(number: Mapping[str, NDArray[np.int64]], spot: Spot) -> NDArray[np.bool_]:
+    """A mask of the rows about an offset in the spot's windows, or about the spot's own value at any offset."""
     known = number["first_offset"] >= 0
     concerned = np.zeros(known.size, dtype=np.bool_)
     for low, high in spot.windows:

@@ -1,4 +1,8 @@
-"""Chooses the places that are shown and gathers what is around them. Owns the choice and its bounds."""
+"""Chooses the places that the report shows, and gathers the evidence around them.
+
+Owns the choice and its bounds. Does not own how histories, replicas and logs are read (the other modules of this
+package).
+"""
 
 from __future__ import annotations
 
@@ -38,12 +42,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Places looked at for each check that leads, for each other one, and in all.
+#: The most places for each check that leads a card, for each of its consequences, and in total.
 PER_CHECK = 3
 PER_CONSEQUENCE = 1
 IN_ALL = 24
 
-#: Offsets shown before and after a place, and of the place itself.
+#: The offsets that are shown on each side of a place, and the most of the place itself.
 AROUND = 5
 LONGEST_PLACE = 8
 
@@ -51,14 +55,14 @@ LONGEST_PLACE = 8
 def gather(
     directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Mapping[str, pa.Table] | None = None
 ) -> Surroundings:
-    """Everything that the report shows beside the verdict. ``tables``: all anomalies by check (``anomaly_files``).
+    """Everything that the report shows in addition to the verdict. ``tables`` has all anomalies by check.
 
-    Files that are absent or cannot be read leave their part empty, with a note: a verdict that stands is never lost
-    because its picture cannot be drawn.
+    Never raises: an absent or unreadable file leaves its part empty, with a note. So a verdict is never lost because
+    its pictures cannot be drawn.
     """
     try:
         return _gather(directory, run, verdict, tables or {})
-    except Exception as error:  # the evidence may be damaged in any way, and the verdict stands without pictures
+    except Exception as error:  # the evidence may be damaged in any way, and the verdict does not need pictures
         logger.exception("the surroundings of the anomalies could not be gathered")
         return Surroundings(notes=(f"what surrounds the anomalies could not be gathered: {error}"[:300],))
 
@@ -89,10 +93,10 @@ def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Ma
 
 
 def _choose(verdict: Verdict) -> tuple[dict[str, Spot], dict[ExampleKey, str]]:
-    """The places by their key, and which example is shown by which. What counts is chosen before what is allowed.
+    """The chosen places by their key, and for each example at a chosen place the key of that place.
 
-    Of a check's examples those are chosen that stand for most, after the first, which leads its card. Every other
-    example at a place that was chosen is shown by it, too.
+    Forbidden anomalies are chosen before allowed ones. The first example of a check, which leads its card, is always
+    chosen first, followed by those that stand for the most anomalies. Other examples at a chosen place share it.
     """
     spots: dict[str, Spot] = {}
     names: dict[ExampleKey, str] = {}
@@ -111,14 +115,17 @@ def _choose(verdict: Verdict) -> tuple[dict[str, Spot], dict[ExampleKey, str]]:
 
 
 def _largest(check: CheckResult, most: int) -> Sequence[Example]:
-    """The examples that stand for most anomalies, what counts before what is allowed; the first one always."""
+    """At most ``most`` examples: the first one, then forbidden before allowed, then by the number of anomalies."""
     first, *others = check.examples
     others.sort(key=lambda each: (each.allowed is not None, -each.found.count))
     return [first, *others][:most]
 
 
 def spot_of(found: Found) -> Spot | None:
-    """Where an example is: at its offset, at all copies of its value, or between its neighbors in the log."""
+    """The spot of an example: its offset and all copies of its value, or else the gap between its neighbors in the log.
+
+    None if no offset is known.
+    """
     places = {copy["offset"] for copy in found.context.get("copies", []) if "offset" in copy}
     places |= {offset for name, offset in found.detail.items() if name in _PLACES and isinstance(offset, int)}
     if found.offset is not None and found.offset >= 0:
@@ -143,11 +150,12 @@ def spot_of(found: Found) -> Spot | None:
     return Spot(found.topic, found.partition, tuple(chosen), tuple(windows), found)
 
 
+#: The entries of an anomaly's ``detail`` that are offsets to show.
 _PLACES = frozenset({"first_read", "last_read", "first_log", "last_log", "after_offset"})
 
 
 def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[WantedAnomalies]:
-    """All anomalies whose time a client's answer may tell, by check, partition and stream."""
+    """The anomalies for which an acknowledgement can show the time, by check, partition and stream."""
     for check, table in tables.items():
         groups: dict[tuple[Name, int | None, bool], list[tuple[int, int]]] = defaultdict(list)
         columns = (table[name].to_pylist() for name in ("topic", "partition", "stream", "sequence", "offset"))
@@ -164,7 +172,7 @@ def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[Wanted
 
 
 def _moments(wanted: Sequence[WantedAnomalies]) -> Iterator[Moments]:
-    """When the anomalies of each check happened, those that are allowed apart from the others."""
+    """The times of the anomalies of each check; allowed anomalies are separate from the others."""
     by_check: dict[tuple[str, bool], Counter[int]] = defaultdict(Counter)
     for each in wanted:
         for at, count in zip(each.times_ns.tolist(), each.counts.tolist(), strict=True):
@@ -187,6 +195,7 @@ def _segments(directory: RunDirectory, run: RunModel, names: set[Name]) -> list[
 
 
 def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas: Replicas, logs: Logs) -> SpotView:
+    """The evidence around one spot. The final leader's replica comes first."""
     final = next((each for each in run.final if (each.topic, each.partition) == spot.name), None)
     leader = -1 if final is None else final.leader
     brokers = sorted({leader, *final.log_end_offsets}) if final else brokers
@@ -205,6 +214,7 @@ def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas
 
 
 def _is_own(told: ToldSpan, spot: Spot) -> bool:
+    """Whether a claim is about the spot's own value."""
     found = spot.found
     if told.stream is None or found.stream is None or found.sequence is None:
         return False

@@ -1,6 +1,7 @@
-"""Leaders over time, and lines of the brokers' logs around a time. Reads files that others wrote; owns what is taken.
+"""Reads the leaders over time, and the lines of the brokers' logs around a time.
 
-Leaders come from the conductor's ``leaders.jsonl`` where there is one, else from the controllers' own journals.
+Owns which entries and lines are taken. Does not own these files: the conductor and the brokers write them. Leaders come
+from the conductor's ``leaders.jsonl`` if it exists, or else from the controllers' own journals.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from verifier.surroundings.model import LeaderChange, LogLines
 
 LEADERS = "leaders.jsonl"
 
-#: Lines of one broker's log around one place, characters of each, and seconds before and after.
+#: The most lines of one broker's log around one place, the most characters of each line, and the seconds before and
+#: after the time.
 MOST_LINES = 12
 LONGEST_LINE = 300
 SECONDS = 3
 
-#: What is read of one log at most.
+#: The most bytes that are read from one log.
 MOST_LOG_BYTES = 64 << 20
 
 _TIMES = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 
 
 def changes(directory: RunDirectory) -> tuple[list[LeaderChange], str]:
-    """All changes of leadership in the order of time, and the name of where they come from; both may be empty."""
+    """All changes of leadership in order of time, and the name of the files they come from; both may be empty."""
     conducted = directory.path / LEADERS
     if conducted.exists():
         return _sorted(_changes(_tolerant(conducted), "time_ns")), LEADERS
@@ -41,15 +43,16 @@ def changes(directory: RunDirectory) -> tuple[list[LeaderChange], str]:
 
 
 def _tolerant(path: Path) -> list[dict[str, Any]]:
-    """The entries of a file, or those before what cannot be read: this shows, it does not judge."""
+    """The entries of a file, up to the first one that cannot be read. Never raises: the report only shows them."""
     entries: list[dict[str, Any]] = []
     with contextlib.suppress(OSError, ValueError):
-        # entry by entry: those before the damage are kept
+        # extends entry by entry, so that the entries before the damage are kept
         entries.extend(read_json_lines(path))
     return entries
 
 
 def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[LeaderChange]:
+    """The changes of leadership among these entries. ``time`` is the key of their time. Skips malformed entries."""
     found = []
     for entry in entries:
         if entry.get("event", "partition-changed") != "partition-changed":
@@ -76,21 +79,21 @@ def _sorted(found: Iterable[LeaderChange]) -> list[LeaderChange]:
 
 
 class Logs:
-    """The brokers' logs of one run. Each is read once, bounded."""
+    """The brokers' logs of one run. Each is read once, up to ``MOST_LOG_BYTES``."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
         self._lines: dict[int, list[str]] = {}
 
     def around(self, at: datetime, brokers: Sequence[int], about: str) -> tuple[LogLines, ...]:
-        """Lines within a few seconds of a time (in UTC, or in this machine's zone, as the logs have it).
+        """The lines of each broker within a few seconds of a time.
 
-        Those that name ``about`` or are no mere information come before others when not all can be shown.
+        If there are too many, lines that name ``about`` are kept first, then lines above the level INFO.
         """
         return tuple(found for broker in brokers if (found := self._of(broker, at, about)) is not None)
 
     def _of(self, broker: int, at: datetime, about: str) -> LogLines | None:
-        # a log has the wall clock of its machine's zone, which is this one's where the run was made here
+        # a log has local times, and a run that was made on this machine has the same time zone
         local = at.astimezone()
         low, high = (
             (local + timedelta(seconds=by)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3] for by in (-SECONDS, SECONDS)

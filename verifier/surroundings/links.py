@@ -1,4 +1,4 @@
-"""Links from the page to the files of its run: those that are there, relative to it. Owns the choice and the words."""
+"""Links from the report to the existing files of its run, relative to the page. Owns the choice and the link texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from verifier.evidence.run_directory import RunDirectory
 from verifier.surroundings.model import FileLink
 
-#: Files of one kind that are linked at most.
+#: The most files of one kind that are linked.
 MOST_ALIKE = 40
 
 _ALONE = (
@@ -20,12 +20,12 @@ _MANY = (
     "nodes/*/defects.jsonl", "nodes/zookeeper/zookeeper.log", "loadgen/*.log", "loadgen/*.series.jsonl",
     "loadgen/*_stats.csv", "loadgen/*_failures.csv", "loadgen/*_exceptions.csv",
 )  # fmt: skip
-#: They are written after the page.
+#: These files are written after the page, and are always linked.
 _ALWAYS = frozenset({"verdict.json", "summary.md", "junit.xml"})
 
 
 def links(directory: RunDirectory) -> Iterator[FileLink]:
-    """The run's files that a reader of the report may want next."""
+    """The files of the run that a reader of the report may want to open next."""
     for name in _ALONE:
         if name in _ALWAYS or (directory.path / name).is_file():
             yield _link(name)
@@ -35,10 +35,10 @@ def links(directory: RunDirectory) -> Iterator[FileLink]:
 
 
 def anomaly_links(directory: RunDirectory) -> Iterator[FileLink]:
-    """The files with every anomaly."""
+    """The files that list every anomaly."""
     for path in sorted(directory.anomalies_dir.glob("*")):
         if path.suffix in (".csv", ".parquet", ".json"):
-            # by their place in the end: they may not be there yet
+            # the link has the final path; the files may not have been moved there yet
             yield _link(path.relative_to(directory.anomalies_dir.parent).as_posix())
 
 

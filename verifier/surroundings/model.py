@@ -1,6 +1,6 @@
-"""What is shown of the surroundings of anomalies: plain values that the report draws. Owns shapes, reads nothing.
+"""The evidence around anomalies as plain values that the report draws. Owns these types; reads nothing.
 
-Times are nanoseconds on the run's monotonic clock, as everywhere in a run's files.
+Times are in ns on the run's monotonic clock, as in all files of a run.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from verifier.facts import Found
 #: (topic, partition)
 Name = tuple[str, int]
 
-#: What tells an example from all others of its run: check, cause, topic, partition, excuse and event.
+#: Identifies an example within its run: check, cause, topic, partition, excuse and event.
 ExampleKey = tuple[str, str | None, str, int, str | None, str | None]
 
 
 def example_key(found: Found) -> ExampleKey:
-    """A verdict has one example of each kind, so that each of two elections in a partition has its own."""
+    """The key of an example. It includes the event, so each of two elections in a partition has its own example."""
     return found.check, found.cause, found.topic, found.partition, found.excuse, found.event
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in one partition that is to be shown: the offsets in question, and the windows around them.
+    """A place in one partition to show: the offsets of the anomaly, and the windows around them.
 
-    ``windows`` are inclusive ranges of offsets, ascending and apart from each other.
+    ``windows`` are inclusive ranges of offsets, ascending, with gaps between them.
     """
 
     topic: str
@@ -44,19 +44,20 @@ class Spot:
 
     @property
     def key(self) -> str:
-        """Names the place within the page; the same for all anomalies of one place."""
+        """The name of the place within the page. All anomalies of one place have the same key."""
         return f"at-{self.topic}-{self.partition}-{'-'.join(map(str, self.places))}"
 
     def holds(self, first: int, last: int) -> bool:
-        """Whether a range of offsets reaches into one of the windows."""
+        """Whether an inclusive range of offsets overlaps one of the windows."""
         return any(first <= high and last >= low for low, high in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class ToldSpan:
-    """What one client was told of a span of values. ``how``: ``acknowledged`` or ``read``; ``offset`` None: unknown.
+    """A claim of one client about consecutive values. ``how`` is ``acknowledged`` or ``read``.
 
-    ``stream`` is None where a reader was handed bytes that are no value of ours; ``error`` then says what they were.
+    ``offset`` is None if it is unknown. ``stream`` is None if a reader received bytes that are not a value of the run;
+    ``error`` then describes them.
     """
 
     name: Name
@@ -73,7 +74,10 @@ class ToldSpan:
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """Values of one stream at consecutive offsets of a batch; not ours: ``stream`` is None, ``problem`` says why."""
+    """Values of one stream at consecutive offsets of a batch.
+
+    ``stream`` is None if the bytes are not values of the run; ``problem`` then says why.
+    """
 
     first_offset: int
     last_offset: int
@@ -84,10 +88,10 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """One batch as it lies in the file of one replica. ``raw`` are its first bytes, at least the whole header.
+    """One batch in a file of one replica. ``raw`` has its first bytes, at least the whole header.
 
-    ``fields`` are the header's, by the names of ``verifier.segments.walk``; ``value_header`` the first bytes of the
-    value at the place in question, empty if the batch does not hold it.
+    ``fields`` has the header's fields by their names in ``verifier.segments.walk``. ``value_header`` has the first
+    bytes of the value at the spot; it is empty if the batch does not contain it.
     """
 
     broker: int
@@ -112,7 +116,10 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What one replica holds around a place. ``note`` says why it may not be all; ``tail`` has bytes of no batch."""
+    """The batches of one replica around a spot. ``note`` says what may be missing, and why.
+
+    ``tail`` describes bytes after the last whole batch.
+    """
 
     broker: int
     leader: bool
@@ -123,7 +130,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class LogLines:
-    """Lines of one broker's log around a time, oldest first; ``left_out`` lines are not shown."""
+    """Lines of one broker's log around a time, oldest first. ``left_out`` counts the lines that are not shown."""
 
     broker: int
     lines: tuple[str, ...]
@@ -132,7 +139,7 @@ class LogLines:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """From ``time_ns`` on a partition had this leader (-1: none), leader epoch and ISR."""
+    """From ``time_ns`` on, a partition had this leader (-1 for none), leader epoch and ISR."""
 
     time_ns: int
     name: Name
@@ -144,7 +151,7 @@ class LeaderChange:
 
 @dataclass(frozen=True, slots=True)
 class SpotView:
-    """One spot with everything that was found around it. ``at_ns`` None: nothing tells when it happened."""
+    """One spot with all evidence around it. ``at_ns`` is when the anomaly happened, None if that is unknown."""
 
     spot: Spot
     told: tuple[ToldSpan, ...] = ()
@@ -156,7 +163,7 @@ class SpotView:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """When the anomalies of one check happened: those of which a client's answer tells. Ascending."""
+    """The times of one check's anomalies that an acknowledgement can date, ascending, with a count for each time."""
 
     check: str
     allowed: bool
@@ -174,9 +181,9 @@ class FileLink:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many sequences were reserved, and what became of those that brought no acknowledgement.
+    """The number of sequences that were reserved, and of those without an acknowledgement, by outcome.
 
-    ``never_sent``: reserved, and never handed to a client.
+    ``never_sent``: reserved, but never passed to a client.
     """
 
     reserved: int = 0
@@ -187,9 +194,10 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Everything that the report shows beside the verdict; all of it may be empty.
+    """Everything that the report shows in addition to the verdict. Any part may be empty.
 
-    ``acks`` are the times of acknowledgements by partition, ascending. ``spots`` tells which place shows an example.
+    ``acks`` has the times of acknowledgements by partition, ascending. ``places`` has the spots by their key, and
+    ``spots`` maps an example to the key of the spot that shows it.
     """
 
     places: Mapping[str, SpotView] = field(default_factory=dict)
@@ -202,11 +210,11 @@ class Surroundings:
     links: tuple[FileLink, ...] = ()
     anomaly_files: tuple[FileLink, ...] = ()
     notes: tuple[str, ...] = ()
-    #: What the run says that it reached, and how much of it.
+    #: The contents of ``reached.json``: what the run reached -> how much of it.
     reached: Mapping[str, str] = field(default_factory=dict)
-    #: The run directory, as it was named to the verifier.
+    #: The run directory, as the user gave it to the verifier.
     directory: str = ""
 
     def place_of(self, found: Found) -> SpotView | None:
-        """The place of an example, if it was examined."""
+        """The spot that shows an example; None if it was not chosen."""
         return self.places.get(self.spots.get(example_key(found), ""))

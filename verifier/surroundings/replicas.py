@@ -1,6 +1,6 @@
-"""What each replica's files hold around some offsets: batches, their headers and bytes, and the values inside.
+"""Reads the batches in each replica's files around some offsets: headers, bytes, and the values inside.
 
-Reads with the verifier's own reader (``verifier.segments``) and nothing of the cluster. Owns how far it looks.
+Owns how much is read. Uses the verifier's own readers (``verifier.segments``), and no code of the cluster.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from verifier.segments.rows import SegmentFile
 from verifier.segments.value_spans import VALUE_PROBLEMS, BatchChunk, find_spans
 from verifier.surroundings.model import Spot, Stored, StoredBatch, StoredSpan
 
-#: Batches of one replica around one spot.
+#: The most batches of one replica around one spot.
 MOST_BATCHES = 40
 
-#: Bytes kept of each batch: its header, and enough to see where two copies begin to differ.
+#: The most bytes that are kept of each batch: enough to see where two copies begin to differ.
 MOST_RAW_BYTES = 1 << 14
 
-#: A segment that is larger is not examined: its headers would have to be walked from the start.
+#: The largest segment in bytes that is read, because all headers from its start must be read.
 LARGEST_SEGMENT = 1 << 30
 
-#: A varint of ten bytes has shifted this far at its last one.
+#: The shift in bits after which a varint must end.
 LONGEST_SHIFT = 56
 
-#: Bytes shown of what follows the last whole batch.
+#: The most bytes that are shown of a tail, which follows the last whole batch.
 TAIL_BYTES = 64
 
 
 class Replicas:
-    """The segments of a run by replica. Walks each file once, however many spots lie in it."""
+    """The segments of a run by replica. Reads the headers of each file only once."""
 
     def __init__(self, run_id: int, segments: Sequence[SegmentFile], root: Path) -> None:
         self._run_id = run_id
@@ -47,7 +47,7 @@ class Replicas:
             self._files.setdefault((each.topic, each.partition, each.broker), []).append(each)
 
     def around(self, spot: Spot, broker: int, *, leader: bool) -> Stored:
-        """What this replica holds in the spot's windows."""
+        """The batches of this replica in the spot's windows. Never raises for files: ``Stored.note`` reports them."""
         files = sorted(self._files.get((*spot.name, broker), []), key=lambda each: each.base_offset)
         if not files:
             return Stored(broker, leader, (), note="no segment was left (its data may have been pruned)")
@@ -76,6 +76,7 @@ class Replicas:
         return Stored(broker, leader, tuple(found[:MOST_BATCHES]), "; ".join(notes), tail)
 
     def _in(self, file: SegmentFile, spot: Spot, named: int | None) -> tuple[list[StoredBatch], str]:
+        """The batches of one file in the windows or at the position ``named``, and a text about its torn tail."""
         data, walked = self._walked(file.path)
         fields = walk.headers(data, walked.positions)
         first = fields["base_offset"].astype(np.int64)
@@ -119,7 +120,7 @@ class Replicas:
         return found
 
     def _values(self, chunk: BatchChunk, index: int) -> tuple[tuple[StoredSpan, ...], str | None]:
-        """The values of one batch and what is wrong with it; copies with the same bytes are decoded once."""
+        """The values of one batch, and its problem or None. Copies with the same bytes are decoded only once."""
         position, size = int(chunk.positions[index]), int(chunk.sizes[index])
         digest = hashlib.blake2b(chunk.data.data[position : position + size]).digest()
         if digest not in self._decoded:
@@ -144,7 +145,7 @@ class Replicas:
 
 
 def _named(spot: Spot, file: SegmentFile) -> int | None:
-    """The position that the anomaly itself names in this file, if it does."""
+    """The byte position in this file that the anomaly's ``detail`` has; None if it has none."""
     detail = spot.found.detail
     here = (detail.get("broker"), detail.get("segment")) == (file.broker, file.base_offset)
     position = detail.get("position")
@@ -152,7 +153,7 @@ def _named(spot: Spot, file: SegmentFile) -> int | None:
 
 
 def _value_header(chunk: BatchChunk, index: int, delta: int) -> bytes:
-    """The first bytes of one value of a batch; empty if it cannot be found there."""
+    """The first bytes of the value with this offset delta in a batch; empty if it cannot be found."""
     position, size = int(chunk.positions[index]), int(chunk.sizes[index])
     codec = int(chunk.fields["attributes"][index]) & walk.CODEC_MASK
     plain = chunk.data[position + walk.HEADER_BYTES : position + size].tobytes()
@@ -170,9 +171,10 @@ def _value_header(chunk: BatchChunk, index: int, delta: int) -> bytes:
 
 
 def _value_at(plain: bytes, delta: int) -> bytes:
-    """The first bytes of the value with this offset delta. Raises ``IndexError`` where the records are damaged.
+    """The first bytes of the value with this offset delta; empty if it is not there.
 
-    Steps from length to length, which for the one value that is shown is quicker than finding all of them.
+    Skips from record to record by their lengths, which for a single value is faster than decoding all of them. Raises
+    ``IndexError`` if the records are damaged.
     """
     at = 0
     while at < len(plain):
@@ -190,7 +192,7 @@ def _value_at(plain: bytes, delta: int) -> bytes:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag varint and the position behind it. Raises ``IndexError`` at the end of the bytes."""
+    """The zig-zag varint at ``at``, and the position after it. Raises ``IndexError`` at the end of the bytes."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -1,10 +1,16 @@
-"""What replicas' bytes and clients say about transactions, judged: decisions, markers, and what clients were told.
+"""Evidence about transactions, prepared for the checks: decisions, markers, and what clients were told.
 
-Owns the way from ``__transaction_state`` to decisions (``state_records``, ``decisions``), from the logs to what began
-and ended in them (``logs``), and which marker belongs to which decision (``alignment``: the likeliest; ``readings``:
-all that are possible; ``model``). From histories come the transactions as clients saw them (``client_rows``), which of
-their commits has a decision (``own_decisions``), and cycles of them (``cycles``). ``evidence`` finds the files;
-``transaction_checks`` asks the checks, which are in ``verifier/checks``. Shares no line with ``cluster``; no Spark. A
-run without that topic has no transactions: of all this, only the ends that readers were told (``ends``) are judged
-then. Of a cluster that others started, the run's workload says whether there are any.
+Owns how the evidence is read and matched:
+
+- ``state_records`` and ``decisions`` turn the records of ``__transaction_state`` into decisions.
+- ``logs`` reads which transactions begin and end in a replica's log.
+- ``alignment`` finds the most likely decision for each marker, ``readings`` every possible one; ``model`` holds both.
+- ``client_rows`` rebuilds the transactions that clients saw from their histories; ``own_decisions`` matches their
+  commits with decisions, and ``cycles`` finds cycles among them.
+- ``ends`` reads which end offsets readers were told; ``figures`` counts outcomes.
+
+``evidence`` finds the files, and ``transaction_checks`` runs the checks. Does not own the checks themselves
+(``verifier/checks``). Shares no code with ``cluster``, and does not use Spark. A run without ``__transaction_state``
+has no transactions, so only the end offsets are judged. If gapless did not start the cluster, the run's workload says
+whether it has transactions.
 """

@@ -1,7 +1,8 @@
-"""Transactions as their clients saw them: the rows of histories joined, and what committed readers were handed. Pure.
+"""Joins the rows of histories into the transactions that clients saw and the values that readers received. Pure.
 
-Owns what may be concluded of a transaction's outcome (docs/history.md "Transactions"). What is not certain is UNKNOWN:
-a commit whose answer never came may have happened, whatever the client did afterwards. Judges nothing.
+Owns the rules for a transaction's outcome (docs/history.md "Transactions"). Any doubt makes it UNKNOWN: a commit
+without an answer may have happened, whatever the client did afterwards. Only readers with
+``isolation.level=read_committed`` matter here. Judges nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from verifier.transactions.state_records import TopicPartition
 
 Item = TypeVar("Item")
 
-#: What became of a transaction: committed; certainly not; perhaps.
+#: Outcomes of a transaction: certainly committed, certainly not committed, or neither is certain.
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
-#: The functions of rows that say something about transactions, besides ``send`` and ``poll``.
+#: The functions (``f``) of the rows about transactions, besides ``send`` and ``poll``.
 FUNCTIONS: tuple[Function, ...] = ("begin", "commit", "abort", "offsets", "isolation", "member")
-#: The columns that are asked for.
+#: The columns that ``client_evidence`` reads.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
     "last_offset", "invoke_ns", "complete_ns", "session", "op", "producer_id",
@@ -32,7 +33,7 @@ COLUMNS = (
 
 
 class Sent(NamedTuple):
-    """Consecutive values of one stream that a transaction wrote; ``first_offset`` is -1 where it is not known."""
+    """Consecutive values of one stream that a transaction sent. ``first_offset`` is -1 if it is unknown."""
 
     place: TopicPartition
     stream: int
@@ -42,7 +43,10 @@ class Sent(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """Consecutive values that a session which reads only what is committed was handed."""
+    """Consecutive values that one poll returned to a session with ``isolation.level=read_committed``.
+
+    ``first_offset`` is -1 if it is unknown. ``complete_ns`` is the end of the poll on the monotonic clock.
+    """
 
     process: str
     place: TopicPartition
@@ -53,16 +57,20 @@ class Handed(NamedTuple):
     complete_ns: int
 
     def offset_of(self, sequence: int) -> int:
-        """Where one of the values was."""
+        """The offset of the value with this sequence."""
         return self.first_offset + sequence - self.first_sequence
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTransaction:
-    """``asked_ns``: when its commit was first asked for, -1 if it was not. ``ended_ns``: when it was known to be
-    committed, -1 if it never was; ``producer_id`` is the one that was committed then, or else the one that its other
-    rows tell, -1 without one. ``read`` is what it was handed of the offsets that it took as its input. ``begin_ns`` is
-    the earliest time of all its rows, also of a record that was due before; ``begun_ns`` is when the client began it.
+    """Transaction ``number`` of a process, as its history shows it. Times are in ns on the monotonic clock; -1 is none.
+
+    - ``begin_ns``: the earliest time in any of its rows. A record may have been due before the transaction began.
+    - ``begun_ns``: when the client began the transaction.
+    - ``asked_ns``: when the client first requested the commit.
+    - ``ended_ns``: when the client knew that the commit had succeeded.
+    - ``read``: the polled values at the offsets that the transaction took as its input.
+    - ``producer_id``: the id in its successful commit, or else in a row that begins or ends it; -1 if no row has one.
     """
 
     process: str
@@ -81,18 +89,18 @@ class ClientTransaction:
 
 
 class Overlaps(Generic[Item]):
-    """Spans of numbers, each with an item, to be asked which of them share something with another span."""
+    """An index of inclusive spans (first, last, item) that finds those that overlap a given span."""
 
     def __init__(self, spans: Iterable[tuple[int, int, Item]]) -> None:
         self._spans = sorted(spans, key=lambda span: span[:2])
-        #: The highest number of all spans up to each one: where to stop looking back.
+        #: For each span, the highest end of all spans up to it. The search backwards stops when it is too low.
         self._highest = [*accumulate((last for _, last, _ in self._spans), max)]
 
     def __repr__(self) -> str:
         return f"Overlaps({len(self._spans)} spans)"
 
     def of(self, first: int, last: int) -> Iterator[tuple[int, int, Item]]:
-        """First and last shared number, and the item, of each."""
+        """Each span that overlaps ``first..last``: the first and last number of the overlap, and the item."""
         at = bisect_right(self._spans, last, key=lambda span: span[0])
         while at and self._highest[at - 1] >= first:
             at -= 1
@@ -103,8 +111,9 @@ class Overlaps(Generic[Item]):
 
 @dataclass(frozen=True)
 class ClientEvidence:
-    """All transactions of a run's clients, and everything that committed readers were handed. ``members`` are those of
-    them that read as members of a group: each is handed a part.
+    """All transactions of a run's clients, and all values that ``read_committed`` sessions received.
+
+    ``members`` are the processes that read as members of a consumer group. Each of them receives only a part.
     """
 
     transactions: Sequence[ClientTransaction]
@@ -120,17 +129,17 @@ class ClientEvidence:
         return {key: Overlaps(found) for key, found in spans.items()}
 
     def writers(self, polled: Handed) -> list[tuple[int, int, int]]:
-        """The transactions that wrote what was handed over: first and last sequence of each part, and the number."""
+        """The transactions that sent these values: (first sequence, last sequence, number in ``transactions``)."""
         spans = self._by_stream.get((polled.place, polled.stream))
         return [] if spans is None else sorted(spans.of(polled.first_sequence, polled.last_sequence))
 
 
-#: What one process was handed, by partition and offset.
+#: The values that one process received, by partition and offset.
 _Inputs = Mapping[TopicPartition, Overlaps[Handed]]
 
 
 def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
-    """From the rows of all histories, each process's in its order."""
+    """The evidence in the rows of all histories. The rows of each process are in the order of its history."""
     by_transaction: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
     polls: dict[str, list[Handed]] = defaultdict(list)
     isolated: set[tuple[str, int]] = set()
@@ -156,13 +165,13 @@ def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
 
 
 def outcome(ends: Iterable[tuple[str, str]]) -> str:
-    """What became of a transaction, by the (f, type) of every row that ends it."""
+    """The outcome of a transaction, from (f, type) of each ``commit`` or ``abort`` row that it has."""
     told = set(ends)
     if ("commit", "ok") in told:
         return COMMITTED
     if ("commit", "info") in told or not told:
         return UNKNOWN
-    # nothing commits what was never asked to be committed, or was certainly refused
+    # either no commit was requested, or every commit was certainly refused
     return ABORTED
 
 
@@ -200,7 +209,7 @@ def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], p
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]], polls: _Inputs) -> Iterator[Handed]:
-    """What of a process's polls lies at the offsets that a transaction took as its input."""
+    """The part of a process's polled values that lies at the input offsets of a transaction."""
     for row in inputs:
         handed = polls.get((row["topic"], row["partition"]))
         shared = () if handed is None else handed.of(row["first_offset"], row["last_offset"])

@@ -1,8 +1,8 @@
-"""Transactions that are each before the next, all around: cycles of writes, and of what was read. Pure.
+"""Cycles in the graph of transactions, where an edge means that one transaction precedes another. Pure.
 
-Owns the edges of the graph of transactions; the search is that of operation histories (``verifier.operations.search``).
-``wr``: one wrote what another took as its input. ``ww``: one wrote the value of a partition right before the other's,
-among the values of transactions that must have happened.
+Owns the edges of the graph. Does not own the search for cycles (``verifier.operations.search``). A ``wr`` edge leads
+from a transaction that wrote a value to one that took it as its input. A ``ww`` edge connects two transactions that
+wrote neighboring values of a partition. Only the values of transactions that must have happened count there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from verifier.transactions.state_records import TopicPartition
 
 
 class Edge(NamedTuple):
-    """``before`` and ``after`` are transactions by their numbers in the evidence.
+    """``before`` precedes ``after``; both are numbers of transactions in the evidence. ``kind`` is ``wr`` or ``ww``.
 
-    ``wr``: ``after`` read the value at ``offset`` of ``place``. ``ww``: it wrote that value. ``is_backwards``: it had
-    ended before ``before`` began.
+    ``after`` read (``wr``) or wrote (``ww``) the value at ``offset`` of ``place``. ``is_backwards``: ``after`` had been
+    committed before ``before`` began.
     """
 
     kind: str
@@ -34,14 +34,14 @@ class Edge(NamedTuple):
 
 
 class TransactionCycle(NamedTuple):
-    """A shortest cycle of a component of ``size`` transactions, from the first of them on."""
+    """A shortest cycle in a component of ``size`` transactions. It starts at its transaction with the lowest number."""
 
     edges: tuple[Edge, ...]
     size: int
 
 
 def read_edges(evidence: ClientEvidence) -> list[Edge]:
-    """Every ``wr`` between transactions of which none is certainly aborted; of two alike, the first."""
+    """All ``wr`` edges between transactions that may be committed: one edge per pair of transactions."""
     found: dict[tuple[int, int], Edge] = {}
     for number, transaction in enumerate(evidence.transactions):
         for polled in transaction.read if transaction.outcome != ABORTED else ():
@@ -53,7 +53,10 @@ def read_edges(evidence: ClientEvidence) -> list[Edge]:
 
 
 def write_edges(evidence: ClientEvidence) -> list[Edge]:
-    """Every ``ww`` between transactions that must have happened: committed ones, and those of which any was read."""
+    """All ``ww`` edges between transactions that must have happened: one edge per pair of transactions.
+
+    A transaction must have happened if it is committed, or if its outcome is unknown and a reader received part of it.
+    """
     read = {writer for polled in evidence.polled for _, _, writer in evidence.writers(polled)}
     orders: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
     for number, transaction in enumerate(evidence.transactions):
@@ -75,12 +78,13 @@ def write_edges(evidence: ClientEvidence) -> list[Edge]:
 
 
 def cycles(count: int, edges: Sequence[Edge], through: Sequence[Edge] | None = None) -> Iterator[TransactionCycle]:
-    """The shortest cycle of each component of ``count`` transactions; if ``through`` is given, of those that have one
-    of these edges, through one of them.
+    """The shortest cycle of each component of the graph of ``count`` transactions.
+
+    If ``through`` is given, only components with one of these edges count, and the cycle contains one of them.
     """
     if not edges:
         return
-    # the libraries behind it take longer to load than a run without transactions to look at
+    # its libraries take longer to load than a run without transactions takes to judge
     from verifier.operations.search import components
 
     source = np.array([edge.before for edge in edges], dtype=np.int64)
@@ -100,7 +104,7 @@ def cycles(count: int, edges: Sequence[Edge], through: Sequence[Edge] | None = N
 
 
 def of_cycle(evidence: ClientEvidence, cycle: TransactionCycle) -> dict[str, Any]:
-    """What an anomaly tells about a cycle."""
+    """The ``detail`` of an anomaly about this cycle."""
     return {
         "size": cycle.size,
         "steps": [
@@ -118,6 +122,7 @@ def of_cycle(evidence: ClientEvidence, cycle: TransactionCycle) -> dict[str, Any
 
 
 def _shortest(edges: Sequence[Edge], through: Sequence[Edge] | None) -> TransactionCycle:
+    """The shortest cycle of one component with these edges."""
     from verifier.operations.search import Component
 
     members = sorted({edge.before for edge in edges})

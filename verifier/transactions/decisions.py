@@ -1,8 +1,9 @@
-"""From the records of ``__transaction_state`` to decisions: which transactions there were, and how each ended. Pure.
+"""Turns the records of ``__transaction_state`` into decisions: which transactions there were, and how each ended. Pure.
 
-Owns the order of states (Kafka's TransactionMetadata): a Prepare record is the decision, the Complete record after it
-says that every marker was written. Judges only what contradicts itself: two decisions for one transaction. A fence may
-take the place of a commit of which no one was told: its record is in the log, but was not acknowledged in time.
+Owns the order of states (Kafka's TransactionMetadata): a Prepare record is the decision, and the Complete record after
+it says that every marker was written. Finds only one kind of anomaly itself: two opposite decisions for one
+transaction. It is legal for a fence (an abort under a later epoch) to replace a commit. The record of that commit is in
+the log, but it was not acknowledged in time, so no client was told about it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _COMPLETES = {COMPLETE_COMMIT: COMMIT, COMPLETE_ABORT: ABORT}
 
 
 class Decision(NamedTuple):
-    """One transaction that was decided. ``number`` counts those of the id; ``kind`` is COMMIT or ABORT.
+    """The decision about one transaction. ``number`` counts the decisions of the transactional id from 0.
 
-    ``is_complete``: the coordinator said that all markers were written. ``partition``, ``offset`` and ``leader_epoch``
-    are the Prepare record's.
+    ``kind`` is COMMIT or ABORT. ``is_complete``: the coordinator recorded that all markers were written. ``partition``,
+    ``offset`` and ``leader_epoch`` locate the Prepare record in ``__transaction_state``.
     """
 
     transactional_id: str
@@ -48,7 +49,7 @@ class Decision(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """A record, at ``offset``, that decides a transaction the other way than the one at ``earlier_offset``."""
+    """Two records that decide one transaction in opposite ways. The later one, at ``offset``, decides ``kind``."""
 
     transactional_id: str
     producer_id: int
@@ -60,8 +61,10 @@ class Contradiction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StateLog:
-    """All that the topic says. ``latest`` is the newest record of each producer id, ``by_producer`` its decisions in
-    their order. ``damaged`` are the topic's partitions of which something is missing or cannot be read.
+    """The content of ``__transaction_state``.
+
+    ``latest`` has the newest record of each producer id, ``by_producer`` the decisions of each producer id in order.
+    ``damaged`` has the partitions of the topic in which records are missing or cannot be read.
     """
 
     latest: Mapping[int, StateRecord] = field(default_factory=dict)
@@ -70,13 +73,13 @@ class StateLog:
     damaged: frozenset[int] = frozenset()
 
     def knows_all_of(self, producer_id: int) -> bool:
-        """Whether nothing that was ever decided for a producer can be missing here."""
+        """Whether ``by_producer`` certainly has every decision that was ever made for this producer id."""
         known = self.latest.get(producer_id)
         return not self.damaged if known is None else known.partition not in self.damaged
 
 
 def state_log(records: Iterable[StateRecord], damaged: frozenset[int] = frozenset()) -> StateLog:
-    """Of records in the order of their offsets, partition by partition."""
+    """The state log of these records, which come partition by partition, in the order of their offsets."""
     histories: dict[tuple[int, str], list[StateRecord]] = defaultdict(list)
     latest: dict[int, StateRecord] = {}
     for record in records:
@@ -92,9 +95,9 @@ def state_log(records: Iterable[StateRecord], damaged: frozenset[int] = frozense
 
 
 def _decisions(history: Sequence[StateRecord], contradictions: list[Contradiction]) -> list[Decision]:
-    """The decisions of one id; what contradicts one is added to ``contradictions``."""
+    """The decisions of one transactional id. Adds each contradiction to ``contradictions``."""
     found: list[Decision] = []
-    undone = contradicted = False  # the last one waits for its markers
+    undone = contradicted = False  # ``undone``: the last decision still waits for its markers
     for record in history:
         kind = _DECIDES.get(record.state, _COMPLETES.get(record.state))
         if kind is None:
@@ -116,7 +119,7 @@ def _decisions(history: Sequence[StateRecord], contradictions: list[Contradictio
 
 
 def _is_fence(record: StateRecord, decision: Decision) -> bool:
-    """Whether a record aborts what was to be committed, under a later epoch (Kafka's PrepareEpochFence)."""
+    """Whether a record aborts this commit under a later epoch (Kafka's PrepareEpochFence)."""
     return (
         record.state == PREPARE_ABORT
         and decision.kind == COMMIT

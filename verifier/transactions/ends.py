@@ -1,8 +1,8 @@
-"""What readers were told of the ends of partitions, beside what lies below: when it came, and what it was part of.
+"""The end offsets that readers were told, and the evidence to compare them with.
 
-Owns the search for these rows, the answer to "what came last of all below an offset", and which offsets of a log were
-ever its last stable one. Judges nothing. A load's history has a row for each acknowledged batch, so they are compared
-as arrays.
+Owns how these rows are read from histories, the latest record below an offset, and which offsets of a log can have been
+its last stable offset. Judges nothing (``verifier/checks/wrong_end_offset.py`` does). The history of a load process has
+a row for each acknowledged batch, so acknowledgements are handled as arrays. Times are in ns on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OK = pa.array(["ok"])
 
 
 class ToldEnd(NamedTuple):
-    """An answer of ListOffsets. ``is_committed``: to a session that reads only what is committed."""
+    """The end offset in an answer of ListOffsets. ``is_committed``: the session has ``read_committed`` isolation."""
 
     process: str
     session: int
@@ -44,17 +44,17 @@ class ToldEnd(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Something at an offset, and the earliest time at which it can have been there."""
+    """A record at an offset, and the earliest time at which it can have been there."""
 
     offset: int
     time_ns: int
 
 
 class Arrivals:
-    """What came to partitions, to be asked what of it came last below an offset."""
+    """An index of records by partition that finds the record below an offset with the latest time."""
 
     def __init__(self, found: Iterable[tuple[TopicPartition, Numbers, Numbers]]) -> None:
-        """Of each, offsets and times."""
+        """``found`` has (partition, offsets, times); both arrays are int64 of equal length, in any order."""
         parts: dict[TopicPartition, list[tuple[Numbers, Numbers]]] = defaultdict(list)
         for place, offsets, times in found:
             parts[place].append((offsets, times))
@@ -64,7 +64,7 @@ class Arrivals:
         return f"Arrivals({len(self._by_place)} partitions)"
 
     def latest_below(self, place: TopicPartition, offset: int) -> Placed | None:
-        """Whatever came last of all below ``offset``; None if nothing is known to be there."""
+        """The record below ``offset`` with the latest time; None if no record is known there."""
         if place not in self._by_place:
             return None
         offsets, times, latest = self._by_place[place]
@@ -76,7 +76,10 @@ class Arrivals:
 
 
 def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Numbers]:
-    """Offsets in order, their times, and for each the number of the one up to it with the latest time."""
+    """Three arrays of one partition: ascending offsets, their times, and for each index the index of the latest time.
+
+    The latest time is the one among the offsets up to that index.
+    """
     offsets, times = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
     order = np.argsort(offsets, kind="stable")
     offsets, times = offsets[order], times[order]
@@ -85,7 +88,7 @@ def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Num
 
 
 class StableRegions:
-    """Which last stable offsets logs have had, whatever their high watermark was: of those that are whole."""
+    """Which offsets can have been a log's last stable offset, at any high watermark. Knows only whole logs."""
 
     def __init__(self, logs: Mapping[TopicPartition, LogTransactions] | None = None) -> None:
         self._spans = {place: _spans(log) for place, log in (logs or {}).items() if log.is_whole}
@@ -94,11 +97,10 @@ class StableRegions:
         return f"StableRegions({len(self._spans)} partitions)"
 
     def open_at(self, place: TopicPartition, offset: int) -> int | None:
-        """Where the transaction begins that must have kept ``offset`` from being a last stable one; None if it may have
-        been one.
+        """The first offset of a transaction that kept ``offset`` from being the last stable offset; None if none did.
 
-        It may if no transaction was open when the high watermark was there; or if one begins there, and has its marker
-        after all those that began before.
+        An offset can have been the last stable offset in two cases: no transaction was open when the high watermark was
+        there, or a transaction begins there and its marker comes after the markers of all that began before it.
         """
         firsts, markers, longest = self._spans.get(place, ((), (), ()))
         count = bisect_left(firsts, offset)
@@ -109,11 +111,14 @@ class StableRegions:
         return firsts[longest[count - 1]]
 
 
+#: First offsets of transactions, their marker offsets, and the index of the last marker so far (see ``_spans``).
 _Spans = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 
 def _spans(log: LogTransactions) -> _Spans:
-    """First offsets in order, their markers, and for each the number of the one up to it whose marker is last."""
+    """The transactions of a log by first offset: first offsets, marker offsets, and for each index the one up to it
+    whose marker is last. An open transaction has the marker offset ``sys.maxsize``.
+    """
     begun = [(each.first_offset, each.marker_offset) for each in log.ended if each.first_offset >= 0]
     begun += [(each.first_offset, sys.maxsize) for each in log.open.values()]
     begun.sort()
@@ -125,8 +130,10 @@ def _spans(log: LogTransactions) -> _Spans:
 
 @dataclass(frozen=True)
 class EndEvidence:
-    """``sent``: acknowledged values, by the time at which they were due; ``decided``: what transactions wrote that are
-    known to be committed, by the time at which that was first asked for; ``stable``: the last stable offsets.
+    """The end offsets that readers were told, and what to compare them with.
+
+    ``sent`` has acknowledged values with the time at which they were due. ``decided`` has values of committed
+    transactions with the time at which the commit was first requested. ``stable`` knows the last stable offsets.
     """
 
     told: tuple[ToldEnd, ...] = ()
@@ -140,7 +147,7 @@ def ends_of(
     transactions: Iterable[ClientTransaction] = (),
     logs: Mapping[TopicPartition, LogTransactions] | None = None,
 ) -> EndEvidence:
-    """From all histories of a run; nothing is looked for if no reader asked."""
+    """The evidence in all histories of a run; empty if no reader asked for an end offset. Raises ``OSError``."""
     if not (told := tuple(told_ends(histories))):
         return EndEvidence()
     sent = (each for part in history_parts(histories, _SENT, _COLUMNS) for each in _sent(part))
@@ -148,7 +155,7 @@ def ends_of(
 
 
 def told_ends(histories: Path) -> Iterator[ToldEnd]:
-    """The answers, those of one history after the other."""
+    """All answers to readers, history by history."""
     committed: set[tuple[str, int]] = set()
     for part in history_parts(histories, _TOLD, _COLUMNS):
         for row in part.to_pylist():
@@ -161,7 +168,7 @@ def told_ends(histories: Path) -> Iterator[ToldEnd]:
 
 
 def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
-    """Of a row of several values, the first: none of them was due before it, and the others lie above."""
+    """The first value of each acknowledged row, by partition. Other values have higher offsets and later times."""
     rows = part.filter(pc.is_in(part["type"], value_set=_OK))
     topics = [str(each) for each in rows["topic"].to_pylist()]
     partitions, offsets, times = (_numbers(rows[name]) for name in ("partition", "first_offset", "invoke_ns"))

@@ -1,8 +1,9 @@
-"""Which files of a run say something of transactions, and which replica's copy is judged. Owns search and choice.
+"""Finds the files of a run that have evidence about transactions, and chooses the replica to judge.
 
-The copy that is judged is the most advanced one: of the highest leader epoch, then of the highest end. What a
-coordinator did to end a transaction was acknowledged by every replica in sync, so that copy has it, also where a leader
-changed while the brokers were being stopped.
+Owns the search and the choice; ``verifier.transactions.logs`` reads the files. The judged replica is the most advanced
+one: it has the highest leader epoch, and among those the highest end offset. Every in-sync replica acknowledges the
+records that end a transaction, so the most advanced replica has them. This holds even if the leader changed while the
+brokers were being stopped.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ from verifier.transactions.model import AbortedRange, TransactionEvidence, Worki
 from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.workload_asked import transactions_asked
 
-#: Of a topic of which nothing was read: nothing that is absent proves anything.
+#: The state log of a topic that was not read. It counts as damaged, so that absent records prove nothing.
 _NOT_READ = StateLog(damaged=frozenset({0}))
-#: By partition, then by broker.
+#: The directories of all replicas, by partition and broker id.
 Copies = Mapping[TopicPartition, Mapping[int, Path]]
 
 
 def has_transactions(directory: RunDirectory, run: RunModel) -> bool:
-    """Whether any broker coordinated transactions: the topic is made when a client first asks for a coordinator.
+    """Whether the run has transactions: brokers create the topic when a client first looks for a coordinator.
 
-    Of a cluster that others started, that topic is not there: the run's workload tells."""
+    If gapless did not start the cluster, the run directory has no replica of that topic, and the workload decides.
+    """
     if is_foreign(run):
         return transactions_asked(run) is not None
     return any(
@@ -45,7 +47,7 @@ def has_transactions(directory: RunDirectory, run: RunModel) -> bool:
 
 
 def aborted_ranges(directory: RunDirectory, run: RunModel) -> list[AbortedRange]:
-    """What the logs say was aborted; nothing if the run has no transactions. Raises ``OSError``."""
+    """The aborted ranges in all judged logs; empty if the run has no transactions. Raises ``OSError``."""
     if not has_transactions(directory, run):
         return []
     return [
@@ -57,7 +59,7 @@ def aborted_ranges(directory: RunDirectory, run: RunModel) -> list[AbortedRange]
 
 
 def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionEvidence | None:
-    """Of a run; None if it has no transactions. Raises ``OSError``."""
+    """The evidence of a run; None if it has no transactions. Raises ``OSError``."""
     if not has_transactions(directory, run):
         return None
     copies = copies_of(directory)
@@ -71,7 +73,10 @@ def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionE
 
 
 def working(run: RunModel, shift: ClockShift) -> WorkingTime | None:
-    """When the run was healed and when its brokers were stopped, on the safe side of what the wall clock moved."""
+    """When the run was healed and when its brokers began to stop, in wall-clock ms; None if either is unknown.
+
+    If the wall clock moved during the run, the end is early by as much, so that no broker is accused of being late.
+    """
     began_ms, healed, stop = started_ms(run), run.phase(HEAL), run.phase(STOP)
     if began_ms is None or healed is None or healed.end_ns is None or stop is None:
         return None
@@ -82,7 +87,7 @@ def working(run: RunModel, shift: ClockShift) -> WorkingTime | None:
 
 
 def copies_of(directory: RunDirectory) -> Copies:
-    """Where the segments of each partition are, broker by broker."""
+    """The directory of every replica that has segments, by partition and broker id."""
     found: dict[TopicPartition, dict[int, Path]] = defaultdict(dict)
     for broker in directory.broker_ids():
         for segment in find_segments("", 0, broker, directory.node(broker)):
@@ -100,12 +105,12 @@ def _logs(copies: Copies) -> dict[TopicPartition, LogTransactions]:
 
 
 def most_advanced(homes: Mapping[int, Path]) -> int:
-    """The broker whose copy is judged. Raises ``OSError``."""
+    """The broker whose replica is judged. Raises ``OSError``."""
     return max(sorted(homes), key=lambda broker: replica_end(homes[broker]))
 
 
 def _state(copies: Copies) -> StateLog:
-    """What is missing in the row of partitions counts as damaged, as what cannot be read does."""
+    """The content of ``__transaction_state``. A missing partition below the highest counts as damaged."""
     homes = {partition: by_broker for (topic, partition), by_broker in copies.items() if topic == STATE_TOPIC}
     damaged = set(range(max(homes, default=-1) + 1)) - homes.keys()
     records: list[StateRecord] = []

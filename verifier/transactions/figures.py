@@ -1,4 +1,4 @@
-"""What became of a run's transactions, counted by what their clients were told. Owns the count; decides nothing."""
+"""Counts the outcomes of a run's transactions as their clients saw them. Owns the count; decides nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = ("process", "op", "f", "type")
 
 
 class EndRow(NamedTuple):
-    """One row of a history: that its process began, committed or aborted its transaction ``op``."""
+    """One row of a history: its process began, committed or aborted its transaction number ``op``."""
 
     process: str
     op: int
@@ -27,9 +27,10 @@ class EndRow(NamedTuple):
 
 
 def transaction_figures(directory: RunDirectory, run: RunModel) -> dict[str, int] | None:
-    """How many transactions were committed, aborted, or are unknown to their clients.
+    """The number of transactions with each outcome: committed, aborted, or unknown to the client.
 
-    None if none was begun, or if a history of those that begin them is missing or cannot be read: a part is no count.
+    None if no transaction was begun, or if a history of a producer or a group member is missing or unreadable: the
+    count would be incomplete.
     """
     absent = {process.name for process in run.evidence.of_role("producers", "members")}
     try:
@@ -40,7 +41,7 @@ def transaction_figures(directory: RunDirectory, run: RunModel) -> dict[str, int
 
 
 def figures_of(rows: Iterable[EndRow]) -> dict[str, int] | None:
-    """The same of rows that begin or end a transaction. Pure."""
+    """The same count, from rows that begin or end a transaction; None if there are none. Pure."""
     ends: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
         if row.op < 0:
@@ -60,7 +61,7 @@ def figures_text(counted: Mapping[str, int]) -> str:
 
 
 def _rows(directory: RunDirectory, absent: set[str]) -> Iterator[EndRow]:
-    """Of all histories; the processes that left one are taken out of ``absent``."""
+    """The rows of all histories. Removes each process that left a history from ``absent``."""
     for path in sorted(directory.history_dir.glob("*.arrow")):
         file, parts = stream_history(path)
         absent.discard(file.process)

@@ -1,8 +1,8 @@
-"""What one replica's log says about transactions, and the records of one partition of a coordinator's topic.
+"""Reads transactions from the log of one replica, and keyed records from a partition of a coordinator's topic.
 
-Owns the reading of a replica's directory by the verifier's own readers, and whether the log is *whole*: from offset 0
-on, without a gap, nothing damaged. Retention, DeleteRecords, compaction and damage all take something away, so that
-what is absent proves nothing. Judges nothing else.
+Owns how a replica's directory is read (with the verifier's own readers), and whether the log is *whole*: it begins at
+offset 0, has no gap, and is not damaged. Retention, DeleteRecords, compaction and damage all remove records. So if a
+log is not whole, an absent record proves nothing. Judges nothing else.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from verifier.segments.markers import TRANSACTIONAL
 from verifier.transactions.state_records import StateRecord, UnknownRecord, state_record
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
-#: No coordinator comes near this, and a hole of a file can be of any size.
+#: The largest batch that is read. Coordinators write far smaller ones; a damaged size field can have any value.
 _MOST_BATCH_BYTES = 128 << 20
 
 
 class ReplicaEnd(NamedTuple):
-    """How far a replica came: the copy that leads has the greatest."""
+    """How advanced a replica is: its highest leader epoch, then its log end offset."""
 
     leader_epoch: int
     end_offset: int
@@ -36,7 +36,11 @@ class ReplicaEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTransactions:
-    """Of one log: every marker in its order, what is open at its end, what came late, and which markers were fenced."""
+    """The transactions in one log.
+
+    ``ended`` has every marker in order, and ``open`` the transactions that are open at the end, by producer id.
+    ``late`` has appends under an old producer epoch, and ``fenced`` markers under an old coordinator epoch.
+    """
 
     topic: str
     partition: int
@@ -49,7 +53,7 @@ class LogTransactions:
 
 
 def replica_end(directory: Path) -> ReplicaEnd:
-    """By its last batches. Raises ``OSError``."""
+    """How advanced a replica is, by its last segment with batches; (-1, 0) if it has none. Raises ``OSError``."""
     for path in reversed(_segments(directory)):
         headers = read_headers(path)
         if headers.positions.size:
@@ -58,7 +62,7 @@ def replica_end(directory: Path) -> ReplicaEnd:
 
 
 def log_transactions(directory: Path, topic: str, partition: int, broker: int) -> LogTransactions:
-    """Of a replica's directory. Raises ``OSError``."""
+    """The transactions in the log in a replica's directory. Raises ``OSError``."""
     replay = TransactionReplay()
     following, is_whole = 0, _begins_at_0(directory)
     for path in _segments(directory):
@@ -73,7 +77,7 @@ def log_transactions(directory: Path, topic: str, partition: int, broker: int) -
 
 
 def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:
-    """The records of a partition of ``__transaction_state``, and whether they are whole. Raises ``OSError``."""
+    """The records of a partition of ``__transaction_state``, and whether none is missing. Raises ``OSError``."""
     found: list[StateRecord] = []
     log = keyed_log(directory)
     is_whole = log.is_whole
@@ -87,7 +91,7 @@ def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], b
 
 
 class LoggedRecord(NamedTuple):
-    """One record of a coordinator's log; ``producer_id`` is -1 unless it is part of a transaction."""
+    """One record of a coordinator's log. ``producer_id`` is -1 if it is not part of a transaction."""
 
     offset: int
     producer_id: int
@@ -98,7 +102,7 @@ class LoggedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyedLog:
-    """The records of a coordinator's log that can be read, and the markers between them."""
+    """The readable records of a coordinator's log, and the markers in it."""
 
     records: Sequence[LoggedRecord]
     ended: Sequence[Ended]
@@ -106,7 +110,7 @@ class KeyedLog:
 
 
 def keyed_log(directory: Path) -> KeyedLog:
-    """Of a replica's directory. Raises ``OSError``."""
+    """The keyed log in a replica's directory. Raises ``OSError``."""
     records: list[LoggedRecord] = []
     replay = TransactionReplay()
     following, is_whole = 0, _begins_at_0(directory)
@@ -129,7 +133,7 @@ def _segments(directory: Path) -> list[Path]:
 
 
 def _begins_at_0(directory: Path) -> bool:
-    """A log of which everything was deleted has an empty segment that is named after its end."""
+    """Whether the first segment is named after offset 0. A log whose records were all deleted has a later name."""
     return not any(int(path.stem) for path in _segments(directory)[:1])
 
 
@@ -141,7 +145,7 @@ def _follows(headers: Headers, following: int) -> bool:
 
 
 def _records(path: Path, headers: Headers) -> Iterator[LoggedRecord | None]:
-    """Every record; None for each batch that cannot be read."""
+    """Every record of a segment; None for each batch that cannot be read."""
     data = walk.open_segment(path)
     found = walk.walk(data)
     fields = walk.headers(data, found.positions)

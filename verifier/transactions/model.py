@@ -1,7 +1,7 @@
-"""What the checks of transactions are asked about, and the form of their answers. Pure; owns no rule.
+"""The input of the checks of transactions, and the form of their findings. Pure; owns no check.
 
-A log, or a part of ``__transaction_state``, that is not whole accuses no one of what it lacks: markers are laid beside
-decisions only where nothing is missing on either side.
+Markers are compared with decisions only where both are complete. A log, or a partition of ``__transaction_state``, that
+is not whole proves nothing by what it lacks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from verifier.transactions.state_records import TopicPartition
 
 
 class Anomalous(NamedTuple):
-    """One anomaly of one partition, at an offset of its log (None if there is none to tell)."""
+    """One anomaly in one partition, at an offset of its log (None if no offset applies)."""
 
     check: str
     cause: str | None
@@ -34,7 +34,7 @@ class Anomalous(NamedTuple):
 
 
 class AbortedRange(NamedTuple):
-    """What a producer wrote here from ``first_offset`` on was aborted, by the marker at ``marker_offset``."""
+    """The records of a producer from ``first_offset`` on were aborted by the marker at ``marker_offset``."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class AbortedRange(NamedTuple):
 
 
 class WorkingTime(NamedTuple):
-    """Wall-clock time in ms: since when nothing was broken, and until when the brokers worked."""
+    """The time without faults in which all brokers ran: from healing to the stop, in ms of the wall clock."""
 
     healed_ms: int
     stopped_ms: int
@@ -52,10 +52,10 @@ class WorkingTime(NamedTuple):
 
 @dataclass(frozen=True)
 class TransactionEvidence:
-    """Everything that is judged. ``working`` None: how long a transaction was open cannot be told.
+    """Everything that the checks judge. Without ``working``, no one can tell how long a transaction was open.
 
-    ``may_lose_markers``: the settings allow elections that cut off what was acknowledged in the run's topics;
-    ``may_lose_offsets``: in ``__consumer_offsets``.
+    ``may_lose_markers``: the settings allow an election to truncate acknowledged records in the run's topics.
+    ``may_lose_offsets``: the same for ``__consumer_offsets``.
     """
 
     state: StateLog
@@ -65,12 +65,12 @@ class TransactionEvidence:
     may_lose_offsets: bool = False
 
     def keeps_markers(self, place: TopicPartition) -> bool:
-        """Whether no election can have cut off a marker there."""
+        """Whether no election can have truncated a marker in this partition."""
         return not (self.may_lose_offsets if place[0] == OFFSETS_TOPIC else self.may_lose_markers)
 
     @cached_property
     def beside(self) -> Mapping[tuple[TopicPartition, int], tuple[Sequence[Ended], Sequence[Decision]]]:
-        """Markers and decisions by partition and producer, where nothing is missing and no marker can be cut off."""
+        """Markers and decisions by (partition, producer id), where both are complete and no marker can be lost."""
         decisions: dict[tuple[TopicPartition, int], list[Decision]] = defaultdict(list)
         for producer_id, decided in self.state.by_producer.items():
             for decision in decided:
@@ -90,17 +90,17 @@ class TransactionEvidence:
 
     @cached_property
     def readings(self) -> Mapping[tuple[TopicPartition, int], Mapping[int, frozenset[int]]]:
-        """Of all that lies beside each other: by marker, the numbers of the decisions to which it may belong."""
+        """For each pair in ``beside``: marker offset -> the numbers of the decisions to which it may belong."""
         return {key: possible_decisions(*both) for key, both in self.beside.items()}
 
     @cached_property
     def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
-        """Of all that lies beside each other."""
+        """For each pair in ``beside``: the cheapest match of its markers with its decisions."""
         return {key: align(*both) for key, both in self.beside.items()}
 
 
 def of_decision(decision: Decision) -> dict[str, Any]:
-    """What an anomaly tells about a decision."""
+    """The part of an anomaly's ``detail`` that describes a decision."""
     return {
         "transactional_id": decision.transactional_id,
         "number": decision.number,
@@ -113,7 +113,7 @@ def of_decision(decision: Decision) -> dict[str, Any]:
 
 
 def of_marker(marker: Ended) -> dict[str, Any]:
-    """What an anomaly tells about a marker."""
+    """The part of an anomaly's ``detail`` that describes a marker."""
     return {
         "marker": KIND_NAMES[marker.kind],
         "marker_epoch": marker.producer_epoch,

@@ -1,9 +1,10 @@
-"""Which commits that clients were told of have a decision of their own: transactions beside decisions. Pure.
+"""Matches the commits that clients saw with the coordinators' decisions, to find commits without a decision. Pure.
 
-Owns the matching of one producer's transactions, in the order in which they began, with its decisions to commit, in
-theirs. A decision fits a transaction if it names every partition in which a record of it was acknowledged, and if the
-markers there that end these records may be its own. What the log cannot tell (it is not whole, markers may be cut off,
-or they contradict the decisions, which ``marker-audit`` says) is left to the names of the partitions.
+Owns the matching of one producer's transactions, in the order in which they began, with its decisions to commit, in the
+order of their records. A decision fits a transaction if it names every partition in which a record of the transaction
+was acknowledged, and if the markers that end these records may belong to the decision. Sometimes the log cannot show
+that: it is not whole, markers may be lost, or they contradict the decisions (``marker-audit``). Then only the
+partitions count.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _Marked = tuple[Ended, frozenset[int]]
 def without_decision(
     transactions: Sequence[ClientTransaction], evidence: TransactionEvidence, producer_id: int
 ) -> list[ClientTransaction]:
-    """Those of a producer's transactions that were told to be committed and have no decision of their own.
+    """The transactions of a producer that its client saw committed, but for which no decision is left.
 
-    The last one comes first: each takes the latest decision that fits, which leaves the most to those before it. One
-    of unknown outcome that the log shows to be committed takes one as well.
+    The last transaction chooses first. Each one takes the latest decision that fits, which leaves as many as possible
+    to the transactions before it. A transaction of unknown outcome takes a decision too if the log shows a COMMIT.
     """
     decided = _Decided(evidence, producer_id)
     lacking: list[ClientTransaction] = []
@@ -44,7 +45,7 @@ def without_decision(
 
 
 class _Decided:
-    """The decisions of one producer, and what ends its records in each partition."""
+    """The decisions of one producer, and the markers that end its records in each partition."""
 
     def __init__(self, evidence: TransactionEvidence, producer_id: int) -> None:
         self.decisions: Sequence[Decision] = evidence.state.by_producer.get(producer_id, ())
@@ -56,11 +57,11 @@ class _Decided:
         return f"_Decided({len(self.decisions)} decisions of producer {self._producer_id})"
 
     def is_committed(self, transaction: ClientTransaction) -> bool:
-        """Whether a COMMIT ends any of its records."""
+        """Whether a COMMIT marker ends any record of the transaction."""
         return any(marker.kind == COMMIT for marker, _ in self._ends(transaction))
 
     def latest(self, transaction: ClientTransaction, below: int) -> int | None:
-        """The number of the latest decision that fits, of those before ``below``."""
+        """The number of the latest decision below ``below`` that fits the transaction; None if there is none."""
         places = {sent.place for sent in transaction.sent if sent.first_offset >= 0}
         sets = [numbers for _, numbers in self._ends(transaction)]
         numbers = sorted(frozenset.intersection(*sets)) if sets else range(below)
@@ -71,7 +72,7 @@ class _Decided:
         return None
 
     def _ends(self, transaction: ClientTransaction) -> Iterator[_Marked]:
-        """The markers behind its records, where they fit the decisions."""
+        """The markers that end the records of a transaction, where markers and decisions do not contradict."""
         for sent in transaction.sent:
             if sent.first_offset >= 0:
                 last_offset = sent.first_offset + sent.last_sequence - sent.first_sequence
@@ -81,7 +82,7 @@ class _Decided:
                     yield marked
 
     def _spans(self, place: TopicPartition) -> Iterator[tuple[int, int, _Marked]]:
-        """From where each transaction begins in a partition up to its marker."""
+        """For each transaction in a partition: its first offset, its marker's offset, and the marker."""
         key = place, self._producer_id
         markers, _ = self._evidence.beside.get(key, ((), ()))
         possible = self._evidence.readings.get(key, {})

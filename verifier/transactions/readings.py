@@ -1,8 +1,8 @@
-"""To which decisions a marker may belong, by all readings that contradict nothing. Pure.
+"""Finds every decision to which a marker may belong, over all matches without a contradiction. Pure.
 
-``alignment`` finds one of the cheapest readings; where several cost nothing, its choice among them proves nothing.
-Owns all of them: of markers that end nothing, one may be sent again and another one the first of its decision, which
-leaves it open to which decision a marker after them belongs.
+Owns the set of these matches. ``verifier.transactions.alignment`` returns one of the cheapest, and if several cost
+nothing, its choice between them proves nothing. An example: of two markers that end nothing, either one may repeat an
+earlier marker, and the other be the first of its decision. Then the next marker may belong to one of two decisions.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from verifier.files.transactions import Ended
 from verifier.transactions.decisions import Decision
 
-#: Bit n of a number: the decisions before the nth were gone through.
+#: A set of positions in the sequence of decisions: bit n means that the first n decisions are matched or skipped.
 _Bits = int
 
 
 def possible_decisions(markers: Sequence[Ended], decisions: Sequence[Decision]) -> Mapping[int, frozenset[int]]:
-    """Of one producer in one partition, in their orders. By the offset of each marker that ends something, the numbers
-    of its decisions in ``decisions``; nothing if every reading contradicts something.
+    """Offset of each marker that ends a transaction -> the numbers of the decisions to which it may belong.
+
+    Both sequences are of one producer and one partition, in order. Empty if every match has a contradiction.
     """
     same, complete, first = _kinds(decisions)
     every = (1 << len(decisions) + 1) - 1
     undone = every >> 1 & ~complete
 
     def steps(marker: Ended) -> tuple[_Bits, _Bits]:
-        """From where a marker may belong to the next decision, and from where it may repeat one."""
+        """The positions from which a marker can belong to the next decision, and those where it can repeat one."""
         key = marker.producer_epoch, marker.kind
         repeats = marker.first_offset < 0 and key in first
         return same.get(key, 0), every & ~((2 << first[key]) - 1) if repeats else 0
@@ -45,7 +46,7 @@ def possible_decisions(markers: Sequence[Ended], decisions: Sequence[Decision]) 
 
 
 def _kinds(decisions: Sequence[Decision]) -> tuple[dict[tuple[int, int], _Bits], _Bits, dict[tuple[int, int], int]]:
-    """The decisions of each epoch and kind, those that are complete, and the first of each epoch and kind."""
+    """By (epoch, kind): the decisions. Then the complete decisions; and by (epoch, kind), the first decision."""
     same: dict[tuple[int, int], _Bits] = {}
     first: dict[tuple[int, int], int] = {}
     complete = 0
@@ -58,7 +59,7 @@ def _kinds(decisions: Sequence[Decision]) -> tuple[dict[tuple[int, int], _Bits],
 
 
 def _spread(bits: _Bits, undone: _Bits, *, forward: bool) -> _Bits:
-    """Also where one comes to without a marker: past decisions that the coordinator had not completed."""
+    """Adds the positions that are reachable without a marker: past decisions that were not completed."""
     more = bits
     while more:
         more = ((more & undone) << 1 if forward else more >> 1 & undone) & ~bits
@@ -67,6 +68,7 @@ def _spread(bits: _Bits, undone: _Bits, *, forward: bool) -> _Bits:
 
 
 def _numbers(bits: _Bits) -> Iterator[int]:
+    """The numbers of the bits that are set, ascending."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1

@@ -1,5 +1,7 @@
-"""The records of ``__transaction_state`` as plain values. Owns the layouts of TransactionLogKey 0 and
-TransactionLogValue 0 (docs/reference/kafka.md "Records of a transaction"). Judges nothing.
+"""Decodes the records of ``__transaction_state`` into plain values.
+
+Owns the layouts of TransactionLogKey 0 and TransactionLogValue 0 (docs/reference/kafka.md "Records of a transaction").
+Judges nothing.
 """
 
 from __future__ import annotations
@@ -7,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-#: States as they are stored.
+#: The states of a transaction, by the numbers that are stored.
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
-#: A tombstone: the id is forgotten.
+#: The state of a tombstone: the transactional id was removed. It is never stored as a number.
 DEAD = 6
 STATE_NAMES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
 
@@ -21,14 +23,14 @@ TopicPartition = tuple[str, int]
 
 
 class UnknownRecord(ValueError):
-    """A key or value that is not in its layout; the message is one line."""
+    """A key or value does not have a known layout. The message is one line."""
 
 
 class StateRecord(NamedTuple):
     """One record of a transactional id, at ``offset`` of the topic's ``partition``. Times are in ms, -1 for none.
 
-    A tombstone has the state DEAD, and nothing else is known by it. ``leader_epoch`` is that of the coordinator which
-    wrote it, -1 if it is not known.
+    A tombstone has the state DEAD and only default values. ``leader_epoch`` is the epoch in which the coordinator wrote
+    the record, -1 if it is unknown.
     """
 
     partition: int
@@ -45,7 +47,7 @@ class StateRecord(NamedTuple):
 
 
 def state_record(partition: int, offset: int, key: bytes | None, value: bytes | None) -> StateRecord:
-    """One record, decoded. Raises ``UnknownRecord``."""
+    """Decodes one record. Raises ``UnknownRecord``."""
     try:
         transactional_id = _decode_key(key or b"")
         if value is None:
@@ -89,7 +91,7 @@ def _decode_value(empty: StateRecord, value: bytes) -> StateRecord:
 
 
 def _topic_partitions(value: bytes, at: int) -> tuple[list[TopicPartition], int]:
-    """Null, which Empty has, is none."""
+    """The partitions at ``at``, and where they end. A null array, which the state Empty has, gives none."""
     found: list[TopicPartition] = []
     (topics,) = _INT.unpack_from(value, at)
     at += _INT.size
@@ -104,7 +106,7 @@ def _topic_partitions(value: bytes, at: int) -> tuple[list[TopicPartition], int]
 
 
 def text_at(data: bytes, at: int) -> tuple[str, int]:
-    """A text of Kafka's form, and where it ends. Raises ``UnknownRecord``, ``struct.error``, ``UnicodeDecodeError``."""
+    """The Kafka string at ``at``, and where it ends. Raises UnknownRecord, struct.error or UnicodeDecodeError."""
     (size,) = _SHORT.unpack_from(data, at)
     end = at + _SHORT.size + size
     if size < 0 or end > len(data):

@@ -1,7 +1,7 @@
-"""The checks of transactions, asked of a run: of the replicas' bytes, and of what clients saw. Owns lists and sums.
+"""Runs the checks of transactions over a run, and sums up their findings.
 
-Also of the ends that readers were told, which transactions hold back, and of the replicas of the topics in which
-coordinators keep what they decided.
+Owns the lists of checks and the summing up. Also runs the check of end offsets, which open transactions hold back, and
+the comparison of the replicas of internal topics. Does not own the checks (``verifier/checks``) or their evidence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CLIENT_CHECKS: tuple[Callable[[ClientEvidence], Iterator[Anomalous]], ...] = (
 
 
 def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
-    """What the checks find in a run; without transactions, only wrong ends. Raises ``OSError``."""
+    """The findings of all these checks in a run. Without transactions, only end offsets are checked. Raises OSError."""
     evidence = transaction_evidence(directory, run)
     if evidence is None:
         return tuple(summed_up(_wrong_ends(directory, run)))
@@ -66,7 +66,7 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
 
 
 def of_internal_replicas(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
-    """Where replicas of the topics differ that no run creates itself. Raises ``OSError``."""
+    """The differences between replicas of internal topics and of the groups' output. Raises ``OSError``."""
     return tuple(summed_up(internal_divergence(internal_partitions(directory, run))))
 
 
@@ -82,7 +82,7 @@ def _wrong_ends(
 
 
 def bank_of(run: RunModel) -> Bank | None:
-    """The bank of a run with that workload; None for other workloads, or if a partition has no sentinel."""
+    """The bank of a run with the workload kind ``bank``; None for others, or if a partition has no sentinel."""
     if run.experiment.get("resolved", {}).get("workload", {}).get("kind") != "bank":
         return None
     ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
@@ -91,18 +91,18 @@ def bank_of(run: RunModel) -> Bank | None:
 
 
 def history_rows(histories: Path) -> Iterator[dict[str, Any]]:
-    """What histories say about transactions and polls."""
+    """The rows of all histories about transactions, sends and polls."""
     for part in history_parts(histories, (*FUNCTIONS, "send", "poll"), COLUMNS):
         yield from part.to_pylist()
 
 
 def audit(evidence: TransactionEvidence) -> list[Anomalous]:
-    """Every anomaly, check by check. Pure."""
+    """Every anomaly in logs and decisions, check by check. Pure."""
     return [anomaly for check in CHECKS for anomaly in check(evidence)]
 
 
 def summed_up(found: Iterable[Anomalous]) -> Iterator[Found]:
-    """One for each check, cause and partition, with the one at the lowest offset as its example."""
+    """One finding for each check, cause and partition. Its example is the anomaly at the lowest offset."""
     groups: dict[tuple[Any, ...], list[Anomalous]] = defaultdict(list)
     for each in found:
         groups[each.check, each.cause, each.topic, each.partition].append(each)

@@ -1,5 +1,7 @@
-"""The checks of operation histories, each a pure function of operations and versions; their definitions are in
-``verifier.operations.anomalies``. Owns which there are.
+"""The checks of operation histories. Each is a pure function of operations and versions.
+
+Owns the list of checks. Does not own their definitions (``verifier.operations.anomalies``), or the checks that need a
+graph (``verifier.operations.cycles``).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from verifier.operations.findings import Findings
 from verifier.operations.pairing import Operations
 from verifier.operations.versions import Versions
 
-#: Each gives the findings of one or of several checks; ``verifier.operations.cycles`` has those that need a graph.
+#: Functions by name. Each returns the findings of one or several checks.
 CHECKS: Mapping[str, Callable[[Operations, Versions], list[Findings]]] = {
     "log": log.find,
     "values": single_values.find,

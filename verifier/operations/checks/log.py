@@ -1,4 +1,7 @@
-"""inconsistent-offsets and duplicate: what all operations together say about a key's log contradicts itself."""
+"""The checks inconsistent-offsets and duplicate: the operations contradict each other about a key's log.
+
+Owns these two checks. Does not own the derived order of the log (``verifier.operations.versions``).
+"""
 
 from __future__ import annotations
 

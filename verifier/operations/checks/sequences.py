@@ -1,12 +1,14 @@
-"""Checks of order: within one operation, and from one operation of a process to its next of the same key.
+"""The checks of order: within one operation, and between successive operations of a process on one key.
 
-The distance of two values is that of their indices in the key's log. Above 1 something was skipped; below 1 is a step
-back or on the spot. Where either value has no place in the log, the distance is unknown and nothing is found.
+Owns these checks. Does not own the derived order of the log (``verifier.operations.versions``). The distance of two
+values is the difference of their indices in the key's log. If it is above 1, values were skipped. If it is below 1, the
+process went back, or stayed at the same place. If one of the values has no place in the log, the distance is unknown,
+and the check finds nothing.
 
-A worked example. The log of key k holds 5, 6, 8 and 9 at the offsets 0, 1, 2 and 4 (3 holds a marker), so their indices
-are 0, 1, 2 and 3. Process 0 polls three times::
+An example: the log of key k has 5, 6, 8 and 9 at the offsets 0, 1, 2 and 4 (3 is a marker), so their indices are 0, 1,
+2 and 3. Process 0 polls three times::
 
-    history             span: first, last    before    distance: index of first - index of the last before
+    history             span: first, last    before    distance: index of first - index of the previous last
     A  {k [[0 5] [1 6]]}       5, 6          none
     B  {k [[4 9]]}             9, 9          A         3 - 1 =  2, above 1: poll-skip by B, which skipped 8
     C  {k [[2 8]]}             8, 8          B         2 - 3 = -1, below 1: nonmonotonic-poll by C
@@ -29,17 +31,17 @@ from verifier.operations.versions import Versions
 
 @dataclass(frozen=True, slots=True)
 class _SequenceSpans:
-    """What operations sent or read of one key each: the first and the last value. Sorted by process, key and time."""
+    """For each operation and key: the first and last value that it sent or read. Sorted by process, key and time."""
 
     operation: IntArray
     key: IntArray
     first: IntArray
     last: IntArray
-    before: IntArray  # the row of the span that counts as the one before; -1: none
+    before: IntArray  # the row of the previous span that counts; -1 if there is none
 
 
 def internal_polls(operations: Operations, versions: Versions) -> list[Findings]:
-    """int-poll-skip and int-nonmonotonic-poll: values that one operation polled, but of keys that were rebalanced."""
+    """int-poll-skip and int-nonmonotonic-poll: values of one operation. Keys in its rebalance log are exempt."""
     lines, keys = operations.history.rebalanced["line"], operations.history.rebalanced["key"]
     rebalanced = _pairs(operations, lines, keys)
     return _internal(operations, versions, operations.read_by, operations.read, "poll", rebalanced)
@@ -52,14 +54,14 @@ def internal_sends(operations: Operations, versions: Versions) -> list[Findings]
 
 
 def polls(operations: Operations, versions: Versions) -> list[Findings]:
-    """poll-skip and nonmonotonic-poll: the first value that an operation polls, after the last before it."""
+    """poll-skip and nonmonotonic-poll: an operation's first polled value against the last one of an earlier one."""
     spans = _spans(operations, operations.read_by, operations.read, np.array([OK]))
     spans = _still_assigned(operations, spans)
     return _external(operations, versions, spans, "poll-skip", "nonmonotonic-poll")
 
 
 def sends(operations: Operations, versions: Versions) -> list[Findings]:
-    """nonmonotonic-send: the first value that an operation sends to a key, after the last that the process sent."""
+    """nonmonotonic-send: an operation's first value sent to a key against the last one of an earlier operation."""
     kept = operations.type[operations.sent_by] != FAIL
     spans = _spans(operations, operations.sent_by[kept], operations.sent[kept], np.array([OK, INFO]))
     return _external(operations, versions, spans, None, "nonmonotonic-send")
@@ -119,7 +121,7 @@ def _external(
 
 
 def _distance(versions: Versions, before: IntArray, after: IntArray) -> IntArray:
-    """How many indices further; 1, which is right, where it is unknown."""
+    """The distance from ``before`` to ``after`` in indices. An unknown distance counts as 1, which is legal."""
     from_index, to_index = versions.place[before], versions.place[after]
     return np.where((from_index >= 0) & (to_index >= 0), to_index - from_index, 1)
 
@@ -130,7 +132,7 @@ def _offset(versions: Versions, key: IntArray, value: IntArray) -> IntArray:
 
 
 def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntArray) -> _SequenceSpans:
-    """First and last value of each operation and key; before it counts the newest one of a type in ``counting``."""
+    """The spans of all operations. ``before`` is the newest earlier span whose operation has a type in ``counting``."""
     key = operations.key_of[value]
     order = np.lexsort((np.arange(len(by)), key, by))
     by, value, key = by[order], value[order], key[order]
@@ -151,7 +153,7 @@ def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntA
 
 
 def _still_assigned(operations: Operations, spans: _SequenceSpans) -> _SequenceSpans:
-    """Without those spans before which an assign or subscribe (ok or info) let go of the key, or sought elsewhere."""
+    """Clears ``before`` if an assign or subscribe (ok or info) in between dropped the key or sought the beginning."""
     history = operations.history
     changes = np.isin(operations.f, [ASSIGN, SUBSCRIBE]) & (operations.type != FAIL)
     lines = operations.row[changes]
@@ -177,7 +179,7 @@ def _still_assigned(operations: Operations, spans: _SequenceSpans) -> _SequenceS
 
 
 def _key_numbers(operations: Operations, codes: IntArray) -> IntArray:
-    """The numbers of keys; -1 for keys that nothing was sent to or read from."""
+    """The numbers of the keys with these codes; -1 for keys without any send or read."""
     order = np.argsort(operations.keys)
     if not len(order):
         return np.full(len(codes), -1, dtype=np.int64)
@@ -187,7 +189,7 @@ def _key_numbers(operations: Operations, codes: IntArray) -> IntArray:
 
 
 def _pairs(operations: Operations, lines: IntArray, keys: IntArray) -> IntArray:
-    """(operation, key) of these lines and codes of keys, as one number each."""
+    """The pairs (operation, key) of these lines and key codes, each encoded as one number. Unknown ones are dropped."""
     if not len(lines):
         return lines
     of_line = np.full(len(operations.history), -1, dtype=np.int64)

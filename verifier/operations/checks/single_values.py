@@ -1,4 +1,7 @@
-"""Checks of single values: phantom, G1a, precommitted-read, lost-write and unseen."""
+"""The checks of single values: phantom, G1a, precommitted-read, lost-write and unseen.
+
+Owns these checks. Does not own the derived order of the log (``verifier.operations.versions``).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from verifier.operations.versions import Versions
 
 
 def find(operations: Operations, versions: Versions) -> list[Findings]:
-    """All five."""
+    """The findings of all five checks."""
     return [
         _phantom(operations),
         _aborted_read(operations),
@@ -23,7 +26,7 @@ def find(operations: Operations, versions: Versions) -> list[Findings]:
 
 
 def _phantom(operations: Operations) -> Findings:
-    """One per value that was read and never sent."""
+    """One finding per value that was read but never sent."""
     count = len(operations.values)
     reader = least_by(operations.read, operations.read_by, count, -1)
     found = np.flatnonzero((operations.writer < 0) & (reader >= 0))
@@ -32,7 +35,7 @@ def _phantom(operations: Operations) -> Findings:
 
 
 def _aborted_read(operations: Operations) -> Findings:
-    """One per time that an ok operation was handed a value whose only writer failed."""
+    """One finding per read, by an ok operation, of a value whose only writer failed."""
     writer = operations.writer[operations.read]
     failed = (writer >= 0) & (operations.type[writer] == FAIL)
     rows = np.flatnonzero(failed & (operations.type[operations.read_by] == OK))
@@ -48,7 +51,7 @@ def _aborted_read(operations: Operations) -> Findings:
 
 
 def _precommitted_read(operations: Operations) -> Findings:
-    """One per operation and key where the operation read its own send."""
+    """One finding per operation and key for which the operation read its own send."""
     rows = np.flatnonzero(operations.writer[operations.read] == operations.read_by)
     by, key = operations.read_by[rows], operations.key_of[operations.read[rows]]
     order = np.lexsort((np.arange(len(rows)), key, by))
@@ -64,7 +67,7 @@ def _precommitted_read(operations: Operations) -> Findings:
 
 
 def _lost_write(operations: Operations, versions: Versions) -> Findings:
-    """One per value that must have happened, is at or before the last one read, and was not read itself."""
+    """One finding per value that must have been written, is not after the last value read, and was not read itself."""
     count = len(operations.keys)
     read = np.flatnonzero(versions.ok_read & (versions.first_index >= 0))
     bound = most_by(operations.key_of[read], versions.first_index[read], count)
@@ -89,7 +92,7 @@ def _lost_write(operations: Operations, versions: Versions) -> Findings:
 
 
 def _unseen(operations: Operations, versions: Versions) -> Findings:
-    """One per value that was acknowledged and that no ok operation read."""
+    """One finding per acknowledged value that no ok operation read."""
     acknowledged = operations.type[operations.sent_by] == OK
     rows = np.flatnonzero(acknowledged & ~versions.ok_read[operations.sent])
     value = operations.sent[rows]
