@@ -181,25 +181,30 @@ class Injector:
     async def _replay(self, seed: int, index: int, injection: Injection, due_ms: float) -> None:
         """The same at exactly the time that it is due, or later if there is nothing to break by then."""
         fault = self._fault(seed, index, injection)
-        target = await self._choose(fault, ns_of_ms(int(due_ms)))
-        if target is None:
-            return
-        if self._clock.monotonic_ms() <= due_ms:
+        due_ns = ns_of_ms(int(due_ms))
+        target = await self._choose(fault, due_ns)
+        if target is not None and self._clock.monotonic_ms() <= due_ms:
             await self._until(due_ms - AGAIN_MS)
-            fault, target = await self._chosen_again(seed, index, fault, target, due_ms)
             self._waited.discard(fault)
+            fault, target = await self._chosen_again(seed, index, fault, target, due_ns)
+            if self._clock.monotonic_ms() <= due_ms:
+                self._waited.discard(fault)
             await self._until(due_ms)
-        if not self._left_out_early(index, injection):
+        if target is not None and not self._left_out_early(index, injection):
             await self._strike(fault, target)
 
-    async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
-        """The target chosen again, or the first one if choosing takes too long."""
+    async def _chosen_again(
+        self, seed: int, index: int, fault: Fault, target: str, due_ns: int
+    ) -> tuple[Fault, str | None]:
+        """The target chosen again; the first one if choosing takes too long. If it is gone, another is waited for."""
         other = self._fault(seed, index, fault.injection)
         try:
-            async with asyncio.timeout(seconds_of_ms(max(0.0, due_ms - self._clock.monotonic_ms()))):
+            async with asyncio.timeout(seconds_of_ns(max(0, due_ns - self._clock.monotonic_ns()))):
                 return other, await other.choose()
-        except (PreconditionMissing, TimeoutError):
+        except TimeoutError:
             return fault, target
+        except PreconditionMissing:
+            return other, await self._choose(other, due_ns)
 
     def _fault(self, seed: int, index: int, injection: Injection) -> Fault:
         drawn_as = index if injection.replays is None else injection.replays

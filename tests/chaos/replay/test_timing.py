@@ -75,6 +75,21 @@ def test_a_replayed_fault_hits_whom_it_finds_when_it_strikes() -> None:
     assert record[0]["target"].startswith("broker 2, leader of")
 
 
+def test_a_replayed_fault_waits_if_what_it_found_is_gone_when_it_is_due() -> None:
+    """Its target died shortly before, and no one leads: it does not break a link that carries nothing anymore."""
+
+    class Dying(SlowToAnswer):
+        async def leader(self, partition: int) -> tuple[int, int] | None:
+            now_s = asyncio.get_running_loop().time()
+            return (1, 7) if now_s < 4.5 else (2, 8) if now_s > 6.5 else None
+
+    cut = Injection(5.0, "isolate-broker", 0.5, {"partition": 0}, overlap=True, replays=0)
+    record = _conduct(Dying(), cut)
+    assert record[0]["target"].startswith("broker 2, leader of")
+    assert record[0]["waited"] is True and record[0]["start_ns"] >= 6.5e9
+    assert len(punctuality(Schedule(3, (cut,)), record, 0).waited) == 1
+
+
 def test_what_waited_for_something_to_break_waits_again() -> None:
     """It comes as soon as there is something, and the record says why it came late; it is no deviation."""
     cut = Injection(2.0, "cut-link", 1.0, LINK, CUT)
