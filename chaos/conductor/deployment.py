@@ -249,7 +249,7 @@ class Deployment:
         bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
         self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})
         await self._point_links_at(broker_id, bound)
-        self._observer.set_addresses(broker_id, bound["CONTROL"], bound["METRICS"])
+        self._observer.set_addresses(broker_id, bound["CONTROL"], bound["METRICS"], child.is_running)
         await message(child, name, "started")
 
     async def _point_links_at(self, broker_id: int, bound: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -44,38 +44,52 @@ class Observer:
         self._topic = topic
         self._control: dict[int, str] = {}
         self._metrics: dict[int, str] = {}
+        self._is_running: dict[int, Callable[[], bool]] = {}
 
     def of_topic(self, topic: str) -> Observer:
         """One that looks at another topic of the same brokers, and learns of their addresses as this one does."""
         other = Observer(self._transport, self._clock, topic)
-        other._control, other._metrics = self._control, self._metrics
+        other._control, other._metrics, other._is_running = self._control, self._metrics, self._is_running
         return other
 
-    def set_addresses(self, broker_id: int, control: str, metrics: str) -> None:
-        """``host:port`` of a broker's control listener and metrics port ("": none); they change at each restart."""
+    def set_addresses(
+        self, broker_id: int, control: str, metrics: str, is_running: Callable[[], bool] = lambda: True
+    ) -> None:
+        """``host:port`` of a broker's control listener and metrics port ("": none); they change at each restart.
+
+        ``is_running``: whether the process that listens there is still that broker's. When it is gone, its ports are
+        anyone's: a broker of another cluster on this machine would be asked, and be given orders.
+        """
         self._control[broker_id] = control
         self._metrics[broker_id] = metrics
+        self._is_running[broker_id] = is_running
+
+    @property
+    def _known(self) -> dict[int, str]:
+        """The control listeners of the brokers that are there now."""
+        return {each: address for each, address in self._control.items() if self._is_running[each]()}
 
     def forget(self, broker_id: int) -> None:
         """The broker is dead or stopped: do not wait for its answers."""
         self._control.pop(broker_id, None)
         self._metrics.pop(broker_id, None)
+        self._is_running.pop(broker_id, None)
 
     def control_addresses(self) -> list[str]:
         """``host:port`` of each known control listener, in the order of the brokers' ids."""
-        return [self._control[broker] for broker in sorted(self._control)]
+        return [address for _, address in sorted(self._known.items())]
 
     def coordinators(self) -> CoordinatorSurvey:
         """Who coordinates what, as the brokers say now."""
         from chaos.conductor.coordinators import CoordinatorSurvey
 
-        return CoordinatorSurvey(dict(self._control), self._transport, ASK_TIMEOUT_MS)
+        return CoordinatorSurvey(self._known, self._transport, ASK_TIMEOUT_MS)
 
     def orders(self) -> BrokerOrders:
         """Orders to the cluster, and questions to single brokers, at the addresses that are known now."""
         from chaos.conductor.cluster_orders import BrokerOrders
 
-        return BrokerOrders(dict(self._control), self._transport, self._clock, ASK_TIMEOUT_MS)
+        return BrokerOrders(self._known, self._transport, self._clock, ASK_TIMEOUT_MS)
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client over all known control listeners."""
@@ -88,12 +102,12 @@ class Observer:
 
     async def view(self) -> ObservedCluster:
         """Ask all brokers at once and add up what came back in time."""
-        answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in tuple(self._control)))
+        answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in self._known))
         return merge([answer for answer in answers if answer is not None])
 
     async def answers(self, broker_id: int, timeout_ms: int) -> bool:
         """Whether the broker answers an ApiVersions request in time."""
-        address = self._control.get(broker_id)
+        address = self._known.get(broker_id)
         if address is None:
             return False
         async with self._alone(address, timeout_ms) as admin:
@@ -111,7 +125,7 @@ class Observer:
         return await stable_offsets(self.control_addresses(), places, self._transport, ASK_TIMEOUT_MS)
 
     async def _ask(self, broker_id: int) -> BrokerView | None:
-        address = self._control.get(broker_id)
+        address = self._known.get(broker_id)
         if address is None:
             return None
         async with self._alone(address, ASK_TIMEOUT_MS) as admin:
@@ -139,11 +153,11 @@ class Observer:
 
     def metrics_urls(self) -> list[str]:
         """Where the brokers show their metrics."""
-        return [_url(self._metrics[broker]) for broker in sorted(self._metrics)]
+        return [_url(self._metrics[broker]) for broker in sorted(self._known)]
 
     async def metrics(self, broker_id: int) -> ObservedSamples | None:
         """All samples of a broker by name, with their labels; None if it does not answer."""
-        address = self._metrics.get(broker_id)
+        address = self._metrics.get(broker_id) if broker_id in self._known else None
         return await asyncio.to_thread(scrape, _url(address)) if address else None
 
     async def counter(self, broker_id: int, name: str) -> float | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from unittest.mock import Mock
 
+from chaos.conductor.cluster_orders import BrokerOrders
 from chaos.conductor.observed_cluster import BrokerView, ObservedPartition, merge
 from chaos.conductor.observer import Observer
 
@@ -48,3 +51,25 @@ def test_brokers_are_named_in_their_order() -> None:
     for broker in (3, 1, 2, 10):
         observer.set_addresses(broker, f"localhost:{9000 + broker}", "")
     assert observer.control_addresses() == [f"localhost:{9000 + broker}" for broker in (1, 2, 3, 10)]
+
+
+def test_who_listens_on_the_ports_of_a_dead_broker_is_not_asked() -> None:
+    """It may be a broker of another cluster, with a topic of the same name: it would answer, and carry out orders."""
+    transport, lives = Mock(), {1: True, 2: True}
+    observer = Observer(transport, Mock(), "t")
+    for broker in lives:
+        observer.set_addresses(
+            broker, f"localhost:900{broker}", f"localhost:910{broker}", partial(lives.get, broker, False)
+        )
+    other = observer.of_topic("u")
+    lives[1] = False
+    for each in (observer, other):
+        assert each.control_addresses() == ["localhost:9002"]
+        assert each.metrics_urls() == ["http://localhost:9102/metrics"]
+        orders = each.orders()
+        assert isinstance(orders, BrokerOrders) and orders.control == {2: "localhost:9002"}
+        assert not asyncio.run(each.answers(1, 100)) and asyncio.run(each.metrics(1)) is None
+    lives[2] = False
+    assert asyncio.run(observer.view()).alive == frozenset() and transport.mock_calls == []
+    observer.set_addresses(1, "localhost:9011", "", lambda: True)
+    assert other.control_addresses() == ["localhost:9011"]
