@@ -57,8 +57,8 @@ class Observer:
     ) -> None:
         """``host:port`` of a broker's control listener and metrics port ("": none); they change at each restart.
 
-        ``is_running``: whether the process that listens there is still that broker's. When it is gone, its ports are
-        anyone's: a broker of another cluster on this machine would be asked, and be given orders.
+        ``is_running``: whether the broker's process is there. One that is dead is not asked: every look at the cluster
+        would wait for its answer in vain, and come more than a second late.
         """
         self._control[broker_id] = control
         self._metrics[broker_id] = metrics
