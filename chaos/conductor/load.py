@@ -41,7 +41,7 @@ MARGIN_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class LoadStatus:
-    """The load's latest figures about itself. ``backlog`` counts the records that wait to be sent."""
+    """The load's latest figures. ``backlog`` counts the records that are due and not handed to the client yet."""
 
     acked: int = 0
     acked_per_s: float = 0.0
