@@ -271,7 +271,7 @@ class Links:
     def add_each(
         self, link: str, direction: Direction, name: str, kind: str, attributes: dict[str, int]
     ) -> tuple[str, ...]:
-        """Add ``NAME-request`` or ``NAME-response``, or both, by direction; after an error, neither. Returns the names."""
+        """Add ``NAME-request``, ``NAME-response``, or both, by direction; after an error, none. Returns the names."""
         added: list[str] = []
         try:
             for side, stream in _STREAMS[direction]:
