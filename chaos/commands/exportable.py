@@ -20,7 +20,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.excuses.expectation import Expectation
 from verifier.operations.anomalies import NAMES
 
-#: Why nothing is exported.
+#: The reason in the refusal to export.
 BLAMED = "judged by what is left, a correct cluster would look faulty, so nothing was exported; restore the original"
 MOST_NAMED = 6
 
@@ -39,7 +39,7 @@ def excused(given: Path, directory: RunDirectory) -> list[str]:
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:
-    """What is to be told of the histories' files. Raises BadRequest if one is missing or not as it was sealed."""
+    """Lines to tell about the files of histories. Raises BadRequest if one is missing or differs from the seal."""
     declared = RunModel.from_json(directory.read_run()).evidence.processes
     absent = [f"history/{each.name}.arrow" for each in declared if not directory.history(each.name).is_file()]
     if absent:
@@ -57,7 +57,7 @@ def check_files(given: Path, directory: RunDirectory) -> list[str]:
 
 
 def check_ends(given: Path, directory: RunDirectory, unfinished: Sequence[str]) -> Iterator[str]:
-    """What is to be told of histories without a proper end. Raises BadRequest if their processes were not killed."""
+    """Lines to tell about histories without an end mark. Raises BadRequest if the run did not kill their processes."""
     run = RunModel.from_json(directory.read_run())
     killed = {child.name for child in run.children if child.exit_code == KILLED}
     for name in unfinished:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from cluster.config.consumer import CONSUMER_KEYS
 from loadgen.settings import CONFLUENT, ConfigValue
 
-#: librdkafka's word -> Kafka's.
+#: librdkafka's key -> Kafka's key.
 _KAFKA_WORDS = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
@@ -30,7 +30,7 @@ _RESETS = {
 
 
 def in_words_of(client: str, written_for: str, given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """The configuration for a reader of ``client``. librdkafka's adapter and kafka-python's know Kafka's words."""
+    """The configuration for a reader of ``client``. The adapters of librdkafka and kafka-python accept Kafka's keys."""
     if client == written_for or written_for != CONFLUENT:
         return dict(given)
     known: dict[str, ConfigValue] = {}

@@ -1,4 +1,4 @@
-"""A transactional producer whose last record arrives when its transaction is over.
+"""A transactional producer whose last record arrives after its transaction has ended.
 
 Owns what no real client does on purpose and every network does. A record that comes after the marker of its
 transaction, in the same epoch, is to be refused: it would open another transaction, which no one ends, or get into the
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def late_factory(bootstrap: str, transactional_id: str, clock: Clock) -> TransactionalFactory:
-    """Makes the instances of one late producer, whatever ``--client`` is."""
+    """A factory for the instances of one late producer, with any ``--client``."""
     brokers = bootstrap.split(",")
 
     def make(callbacks: ClientCallbacks) -> LateProducer:
@@ -71,7 +71,7 @@ class LateProducer:
             self._callbacks.on_delivery(*self._done.popleft())
 
     def purge(self) -> None:
-        """It can do no more: what is queued was never sent, and is not known to be so."""
+        """Fail the queued records, because the producer cannot continue. They were never sent, but count as unknown."""
         self._settle(Failure("purged"))
 
     def dispose(self, timeout_s: float) -> bool:
@@ -86,7 +86,7 @@ class LateProducer:
         self._callbacks.on_identity(*self._identity)
 
     def begin(self) -> None:
-        """Nothing: the coordinator learns of it by the first record."""
+        """Do nothing: the coordinator learns about the transaction with the first record."""
 
     def occupy(self, topic: str) -> None:
         raise TransactionRefusal("a late producer takes no id over", Remedy.REPLACE, is_certain=True)
@@ -115,7 +115,7 @@ class LateProducer:
         self._queue.clear()
 
     async def _append(self, record: _Queued) -> None:
-        """Raises ``AdminError`` if it is refused; the sequence is then given to the next one."""
+        """Append a record. Raises ``AdminError`` if it is refused; the next record then gets its sequence."""
         place = (record.topic, record.partition)
         batch = build_batch(
             [NewRecord(self._clock.wall_ms(), record.key, record.value)],
@@ -146,7 +146,7 @@ class LateProducer:
             raise TransactionRefusal(f"{code.name}: {first_line(error)}", Remedy.REPLACE, is_certain=False) from error
 
     def _settle(self, failure: Failure) -> None:
-        """What is queued will not be sent again."""
+        """Report this failure for all queued records, which will not be sent again."""
         while self._queue:
             self._done.append((self._queue.pop(0).sequence, failure, -1))
 
