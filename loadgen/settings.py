@@ -37,19 +37,19 @@ ConfigValue = str | int | float | bool
 PRODUCERS = "producers"
 READERS = "readers"
 
-#: Which client producers and readers use: librdkafka through confluent-kafka, or this project's own.
+#: The clients of producers and readers: librdkafka through confluent-kafka, or gapless's own.
 CONFLUENT, NATIVE = "confluent", "native"
 CLIENTS = (NATIVE, CONFLUENT)
-#: The final phase has one more, which blocks and so is no client for Locust's greenlets.
+#: A further client for the final phase. It blocks, so Locust's greenlets cannot use it.
 KAFKA_PYTHON = "kafka-python"
 FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
-#: Readers of different clients: what one of them passes over, or is handed twice, the other one sees.
+#: Two different clients, so that one shows if the other skips records or delivers them twice.
 DEFAULT_READERS = (CONFLUENT, NATIVE)
 DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
 ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
 
-#: Keys of a client that a load decides itself, and why no one else can.
+#: Configuration keys that only the load can set -> why.
 _OWN_KEYS = {
     "bootstrap.servers": "the load sets its own addresses",
     "client.id": "each of the load's clients has a name of its own",
@@ -173,7 +173,7 @@ class LoadSettings:
         return self.kind in TRANSACTIONAL
 
     def reads_committed(self, client: str, *, is_final: bool) -> bool:
-        """Whether a reader of that client is to be handed only what is committed, unless the configuration says so.
+        """Whether a reader with this client gets only committed records.
 
         If they are ``isolated``, all are, but the live readers of ``uncommitted_reader``.
         """
@@ -230,12 +230,12 @@ class LoadSettings:
 
 
 def uncommitted_reader(readers: Sequence[str]) -> str:
-    """The client whose live readers see what is aborted, too: the first one, if there are others beside it."""
+    """The client whose live readers also get aborted records: the first one, if there are several; else ""."""
     return readers[0] if len(set(readers)) > 1 else ""
 
 
 def refuse_own_keys(option: str, config: Mapping[str, object]) -> None:
-    """Refuse what a load would not use, or could not: ``option`` is where it was given. Raises SettingsError."""
+    """Raises SettingsError for keys that the load would ignore or cannot use. ``option`` is where they were given."""
     for key, reason in _OWN_KEYS.items():
         if key in config:
             raise SettingsError(f"{option} {key}={config[key]}: {reason}; leave it out")

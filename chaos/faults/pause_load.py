@@ -1,8 +1,8 @@
 """The base of faults that pause a load process: SIGSTOP until coordinators have given up on its clients, then SIGCONT.
 
 The process stops while its clients have connections, transactions and partitions open. It wakes up as a zombie that
-does not know that it was given up on. Does not own which clients a coordinator gives up on, or what shows it: each
-fault does.
+does not know that its transactions and partitions are gone. Does not own which clients a coordinator gives up on, or
+what shows it: each fault does.
 """
 
 from __future__ import annotations
