@@ -1,4 +1,4 @@
-"""Blocking work next to Locust's hub: in a greenlet or in the hub's thread pool. Owns how its outcome comes back."""
+"""Does blocking work without blocking Locust's hub: in a greenlet or in the hub's thread pool. Knows no kind of work."""
 
 from __future__ import annotations
 
