@@ -1,8 +1,9 @@
-"""Whether a run's histories are all there, so that an export of them may be judged. Owns the refusal of what is not.
+"""Checks whether a run's histories are complete, so that an export of them can be judged. Owns the refusal.
 
-Without what producers were told, every value that was read looks like one that no one sent: an export of some of the
-evidence would accuse a correct cluster. So a run whose histories are missing, altered or cut short is not exported. A
-process that the run itself killed leaves a history without an end; the export says so.
+If the history of a producer is missing, every value of it that was read looks like one that no producer sent, so an
+incomplete export would accuse a correct cluster. A run whose histories are missing, altered or cut off is therefore not
+exported. A process that the run itself killed leaves a history without an end mark; the export says so. Does not own
+the form of an export.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ MOST_NAMED = 6
 
 
 def excused(given: Path, directory: RunDirectory) -> list[str]:
-    """What the run's settings, or a fault that it was asked for, may make legal, and its export does not show. Why they
-    may is long, and the verdict's."""
+    """Lines about anomalies that the run's settings or a requested fault allow, which its export does not show.
+
+    The verdict has the long reasons.
+    """
     run = RunModel.from_json(directory.read_run())
     allowances = Expectation.of(run).allowances
     checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]

@@ -1,7 +1,7 @@
 """``gapless run --target``: examines the cluster that a run is to use, before the options are resolved.
 
-Owns the look at the cluster before anything is started, and its refusals. ``run.json`` has what was found as if it had
-been asked for: the number of brokers, and the settings of theirs on which a verdict depends.
+Owns this check and its refusals. ``run.json`` has what was found as if options had requested it: the number of brokers,
+and the brokers' settings on which a verdict depends. Does not own the requests (``chaos.conductor.target_look``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``gapless groups``: list, describe and delete consumer groups, and move where they continue.
 
-Owns options and output, as of Kafka's kafka-consumer-groups. The requests are ``cluster.client.Admin``'s, and what is
-moved where is ``chaos.commands.group_offsets``'s.
+Owns options and output, which resemble those of Kafka's kafka-consumer-groups. Does not own the requests
+(``cluster.client.Admin``), or which offsets a reset computes (``chaos.commands.group_offsets``).
 """
 
 from __future__ import annotations

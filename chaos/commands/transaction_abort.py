@@ -1,6 +1,6 @@
 """``gapless transactions abort``: a marker for one partition where a transaction hangs, or a fence for a whole one.
 
-Owns which of both is asked for, and what is said about a refusal. The requests are ``cluster.client.Admin``'s.
+Owns the choice between both, and the message for a refusal. Does not own the requests (``cluster.client.Admin``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``gapless up``: a cluster for Kafka clients, without load; faults are manual (``gapless fault``).
 
 The cluster is the same that runs break. Clients reach its control listeners, or with ``--proxy`` producers' links.
-Owns starting it, in the foreground or detached, and what is said about it; its state file is ``up_state``'s.
+Owns starting it, in the foreground or detached, and the messages about it. Does not own its state file (``up_state``).
 """
 
 from __future__ import annotations
