@@ -1,4 +1,4 @@
-"""Does blocking work in a greenlet or in a thread of the pool, so that the hub is not blocked. Knows no kind of work."""
+"""Does blocking work in a greenlet or in a thread of the pool, so that the hub is not blocked. Knows no users."""
 
 from __future__ import annotations
 
