@@ -63,17 +63,17 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """One load. Raises ``SettingsError`` for values that make no sense.
+    """One load. Raises ``SettingsError`` for invalid values.
 
-    ``rate`` is records per second in all, shared evenly by the producer users, and changed by ``shape``. With
-    ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with
-    at most that many records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution
-    of sizes. ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its
-    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
-    streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
-    the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
-    ``final_readers`` those of the final phase; ``isolated`` ones are handed only what is
-    committed, but for the live ones of ``uncommitted_reader``.
+    ``rate`` is the total number of records per second, divided evenly among the producer users, and changed by
+    ``shape``. With ``outstanding`` above 0, there is no rate: each producer sends as fast as records are acknowledged,
+    with at most this many unacknowledged. ``value_bytes`` is the size of a value including its header, or a
+    distribution of sizes. ``producer_config`` and ``consumer_config`` have keys of the client, on top of the defaults
+    of its adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the
+    number of streams, which are divided among ``processes`` processes. Each producer user writes one stream, unless
+    ``kind`` says otherwise (``loadgen.kinds``, which also owns the form of ``transactions``). ``readers`` has the
+    client of each live reader, ``final_readers`` those of the final phase. With ``isolated``, readers get only
+    committed records, except the live readers with the client ``uncommitted_reader``.
     """
 
     run_id: int

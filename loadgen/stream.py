@@ -1,12 +1,12 @@
 """One stream: a logical producer on one partition, which uses as many producer instances as necessary.
 
-Owns the sequence (from 0, without gap at the source), its reservation, what is outstanding, and incarnations. Does
-not own pacing, the client, nor threads: nothing here blocks, and ``send``/``poll`` are called by one thread or by the
-greenlets of one hub.
+Owns the sequences (from 0, without gaps at the source), their reservation, which records are outstanding, and
+incarnations. Does not own pacing, the client, or threads: nothing here blocks, and one thread, or the greenlets of one
+hub, call ``send`` and ``poll``.
 
-An instance that failed for good is retired before the next one starts: it is purged and polled until it has said what
-became of everything, or a second has passed; what it had outstanding is ``info``. What a failure's code allows to claim
-of a record is the client library's table (``outcomes.recorded_outcome``), for every client.
+Before a new instance starts, one that failed for good is purged, and polled until it has reported all outcomes or a
+second has passed; records that are still outstanding become ``info``. For every client, the same table decides which
+outcome a failure's code allows (``outcomes.recorded_outcome``).
 """
 
 from __future__ import annotations

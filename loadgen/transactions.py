@@ -39,9 +39,9 @@ Ending = Literal["commit", "abort"]
 
 
 class TransactionalProducer:
-    """One producer with a ``transactional.id``. ``make_stream`` makes its ``streams``, of which the numbers are given.
+    """One producer with a ``transactional.id``. ``make_stream`` makes its streams, whose numbers are in ``streams``.
 
-    ``is_over`` is asked whether a call that was begun at a time has been repeated for long enough.
+    ``is_over`` gets the time in ns when a call began, and returns whether it was repeated for long enough.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class TransactionalProducer:
         return True
 
     def take_over(self, *, occupies: bool = False) -> None:
-        """Have another producer get the ``transactional.id``: from then on this one is a zombie, and does not know it.
+        """Have another producer take the ``transactional.id``, so that this one becomes a zombie without knowing it.
 
-        The other one writes nothing; what this one left open is aborted for it. ``occupies``: it has a transaction of
-        its own open until this one has ended.
+        The other producer writes nothing; its initialization aborts the open transaction of this one. ``occupies``: it
+        keeps a transaction of its own open until this one has ended.
         """
         if self._open is None:
             return

@@ -1,7 +1,7 @@
 """A workload: what a load writes, and how fast, declared as one value. Owns its fields and their checks.
 
-A field that is None is left to the options of anyone who starts the load. Does not own what the fields come to
-(``shapes``, ``choices``, ``pace``), files and names (``workloads``), nor which client carries it. As YAML:
+A field that is None is left to the options of the load. Does not own what the fields mean (``shapes``, ``choices``,
+``pace``), files and names (``workloads``), or which client writes the records. As YAML:
 
 ```yaml
 summary: what it is for

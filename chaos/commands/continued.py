@@ -56,7 +56,7 @@ def check_beside_resume(context: typer.Context) -> None:
 
 
 def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:
-    """The name of a stored sweep and what it was asked for, which stays its own whatever part of it is wanted now.
+    """The name, the options and the directory of a stored sweep. The options stay those of its first start.
 
     Raises SweepError if it cannot be read, and BadRequest for a link in it.
     """
@@ -76,7 +76,7 @@ def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:
 
 
 def same_again(chosen: Sweep, wanted: Wanted, out: Path) -> SweepDirectory | None:
-    """The sweep that lies at ``--out`` already, if it was asked for in the same way; None if no sweep does.
+    """The sweep that exists at ``--out`` already, if it has the same options; None if there is no sweep.
 
     Raises SweepError for another sweep, BadRequest for a link in it.
     """

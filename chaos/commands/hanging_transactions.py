@@ -58,8 +58,10 @@ def hanging(found: Iterable[OpenTransaction], described: Iterable[DescribedTrans
 def still_open(
     found: Iterable[OpenTransaction], producers: Mapping[TopicPartition, Sequence[ProducerState]]
 ) -> list[OpenTransaction]:
-    """Those that a second look finds as they were. A marker may have come between the log's word and the coordinator's,
-    and then the transaction was only over."""
+    """The transactions that are still open in a second query of the logs.
+
+    The others were just ending: their marker came between the answers of the log and the coordinator.
+    """
     there = {
         (key, each.producer_id, each.current_txn_start_offset) for key, states in producers.items() for each in states
     }

@@ -14,9 +14,9 @@ SILENT_MS = 10_000
 
 
 class LongWait:
-    """Says every ten seconds what is being waited for, since when, and where to look. ``look`` is called often.
+    """Reports every ten seconds what the command waits for, since when, and where to look. Call ``look`` often.
 
-    It is said to ``say``: a line on stderr, unless something else shows the progress.
+    ``say`` gets the line. By default, it goes to stderr.
     """
 
     def __init__(

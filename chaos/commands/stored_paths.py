@@ -45,8 +45,9 @@ class DamagedRun(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """One path as it was given: a run directory, the file of a history, or a standalone load; or what is wrong with a
-    damaged run or a load that never began.
+    """A path as given, and what it is: a run directory, the file of a history, or a standalone load.
+
+    For a damaged run, or a load that never began, says what is wrong.
     """
 
     given: Path

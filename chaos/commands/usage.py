@@ -1,7 +1,7 @@
-"""What is wrong with a command line, in one line in our own words. Owns the wording of Typer's refusals. Pure.
+"""Rewords Typer's refusals of a command line as one line in gapless's own style. Pure.
 
-Typer checks values with pydantic, whose messages are about inputs and value errors. What is common is said as the
-settings' own checks say it; the rest is passed on.
+Typer checks values with pydantic, whose messages are about inputs and value errors. Common messages are reworded like
+those of the settings' own checks; the others are passed on. Owns the wording. Does not parse command lines.
 """
 
 from __future__ import annotations

@@ -46,8 +46,9 @@ Said = Callable[[RunDirectory, str | None], None]
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: bool = False) -> str:
     """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``.
 
-    While nothing else is said, a line on stderr says that it works, unless ``quiet``. Raises BadRequest if something
-    stands where a result belongs. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
+    Prints a line on stderr now and then to show that it works, unless ``quiet``. Raises BadRequest if there is
+    something else at the path of a result. Ctrl-C and SIGTERM raise KeyboardInterrupt, after the state was printed on
+    stderr.
     """
     check_judged(directory.path)
     before = _stamp(directory)

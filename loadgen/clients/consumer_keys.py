@@ -1,7 +1,7 @@
-"""One consumer configuration for readers of several clients. Owns what a key is called elsewhere; pure.
+"""Translates one consumer configuration for readers with different clients. Owns the names of keys. Pure.
 
-A run's configuration of consumers is written in the keys of its ``client``. A reader of another client takes what it
-has a word for; the rest is that client's own business and is left out (``left_out``).
+The configuration is written in the keys of the run's ``client``. A reader with another client gets the keys for which
+it has a counterpart; the others are left out (``left_out``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""kafka-python behind the shapes of the final phase: a second opinion beside librdkafka. Owns the adapters.
+"""Adapters for kafka-python, which gives the final phase a second opinion in addition to librdkafka. Owns the adapters.
 
-Only for plain processes: its calls block. Configuration comes in Kafka's keys; what kafka-python does not know is
-left out.
+Only for processes without Locust, because its calls block. The configuration has Kafka's keys; those that kafka-python
+does not know are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A transactional producer whose last record arrives after its transaction has ended.
 
-Owns what no real client does on purpose and every network does. A record that comes after the marker of its
-transaction, in the same epoch, is to be refused: it would open another transaction, which no one ends, or get into the
-next one (KIP-890). Whatever it is told, what became of it counts as unknown. Does not own the requests
+No real client does this on purpose, but a network can cause it. A broker must refuse a record that arrives after the
+marker of its transaction in the same epoch: otherwise the record would open a transaction that no one ends, or become
+part of the next one (KIP-890). The outcome of such a record always counts as unknown. Does not own the requests
 (``single_requests``).
 """
 
@@ -47,7 +47,7 @@ class _Queued(NamedTuple):
 
 
 class LateProducer:
-    """``TransactionalClient``. What is produced is sent when the transaction ends, the last record behind its end."""
+    """``TransactionalClient`` that sends its records when the transaction ends, and the last record after the end."""
 
     is_cooperative = True
 
@@ -134,7 +134,7 @@ class LateProducer:
         self._done.append((record.sequence, None, offset))
 
     def _called(self, call: Coroutine[object, object, T]) -> T:
-        """What comes of it. A call that failed is not repeated: sequences would be guessed.
+        """The result of a call. Does not repeat a failed call, because then the right sequences would be unknown.
 
         Raises ``TransactionRefusal``.
         """

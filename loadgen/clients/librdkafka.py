@@ -1,8 +1,8 @@
-"""librdkafka's configuration: our defaults, and Kafka's keys in its spelling. Owns names and defaults; pure.
+"""Translates configuration to librdkafka: the load's defaults, and Kafka's keys in its spelling. Pure.
 
-A run is configured in Kafka's own keys. librdkafka takes most of them as they are, spells some differently, and has
-no counterpart for a few, which are left out (and told). Its own keys pass through. Source: librdkafka's
-CONFIGURATION.md.
+A run is configured with Kafka's keys. librdkafka accepts most of them, spells some differently, and has no counterpart
+for a few, which are left out (and reported). Its own keys pass unchanged. Owns names and defaults; the source is
+librdkafka's CONFIGURATION.md. Creates no client (``confluent``).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Finds failed attempts and lost connections in librdkafka's log lines and statistics.
 
-Owns the words by which they are known (seen with 2.16; a test forces a retry and waits for the line). Its counters do
-not tell about a batch that a broker refused and that is sent again; the debugging context ``msg`` tells about every
-attempt that failed, in three lines a batch, which cost it a few microseconds.
+Owns the patterns of these lines (as of version 2.16; a test forces a retry and waits for the line). librdkafka's
+counters do not include a batch that a broker refused and that is resent. The debugging context ``msg`` logs every
+failed attempt, with three lines per batch, which take a few microseconds.
 
-A batch that is refused as out of order is called a permanent failure at first, whatever becomes of it. If librdkafka
-takes an earlier batch of the partition for the cause, another line says so: it raises its producer epoch, and sends
-everything again.
+The lines at first call a batch that was refused as out of order a permanent failure, in any case. If librdkafka finds
+that an earlier batch of the partition was the cause, another line says so: it raises its producer epoch and resends
+everything. Does not own the records' outcomes (``confluent``).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Attempt = tuple[str, int, int, int]
 class AttemptListener:
     """A logger for librdkafka that extracts failed attempts, and passes the lines for users on.
 
-    Its lines come out of ``poll``, in one queue with the delivery reports: an attempt that failed is told before what
-    became of its records. confluent-kafka asks for ``log`` alone.
+    ``poll`` delivers its lines in one queue with the delivery reports, so a failed attempt is reported before the
+    outcome of its records. confluent-kafka calls only ``log``.
     """
 
     def __init__(self, on_failed_attempt: Callable[[str, int, int, int], None], *, is_debugged: bool) -> None:
@@ -107,13 +107,14 @@ def skipped(line: str) -> tuple[int, int] | None:
 
 
 class LostConnections:
-    """How often a connection was lost over which records had been sent, by librdkafka's statistics, broker by broker.
+    """Counts lost connections over which records had been sent, from librdkafka's statistics of each broker.
 
     A broker whose name the client no longer knows leaves the statistics, so sums over brokers may fall.
     """
 
     def __init__(self) -> None:
-        #: Broker -> losses, Produce requests at the last statistics, and before the connection that may be lost next.
+        #: broker -> lost connections, Produce requests at the last statistics, and Produce requests before the current
+        #: connection
         self._known: dict[str, tuple[int, int, int]] = {}
 
     def told(self, statistics: str) -> int:

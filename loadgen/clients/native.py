@@ -1,8 +1,8 @@
 """Adapters for gapless's own client. Owns the adapters and the load's defaults; configuration keys are Kafka's.
 
-The client is plain Python: under Locust its thread is a greenlet, and its waiting lets the others run. A ``send`` that
-may not wait (``max.block.ms`` 0) says at once that it has no room or does not know the topic yet; the record is then
-offered again.
+The client is plain Python: under Locust its thread is a greenlet, and other greenlets run while it waits. A ``send``
+that must not wait (``max.block.ms`` 0) fails at once if there is no room or the topic is not known yet; the load then
+offers the record again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The requests of a transactional producer, one at a time, for a program that is its own transaction manager.
 
-Owns whom each goes to and what its answer says. Does not own sequences, nor any rule of when to send what: it is for
-what no client does.
+Owns which broker each request goes to, and how its response is read. Does not own sequences, or when to send which
+request: it is for request orders that no real client produces.
 """
 
 from __future__ import annotations

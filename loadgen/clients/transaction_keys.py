@@ -1,8 +1,8 @@
-"""What a load's transactional producers are configured with where nothing else is asked for. Pure.
+"""The default configuration of a load's transactional producers. Pure.
 
-Owns these defaults and the one rule that librdkafka adds. A transaction that a fault holds up for longer than its
-timeout is aborted by the coordinator, and its producer fenced: long enough for an election, and short enough that what
-is left open at the end of a load is aborted before its final readers give up.
+Owns these defaults, and a rule that librdkafka adds. If a fault delays a transaction for longer than its timeout, the
+coordinator aborts it and fences its producer. The default timeout is long enough for an election, and so short that an
+open transaction at the end of a load is aborted before the final readers stop waiting.
 """
 
 from __future__ import annotations

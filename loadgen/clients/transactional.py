@@ -1,8 +1,8 @@
-"""What the load asks of a client that writes transactions, and one such client shared by several streams.
+"""The interface of clients that write transactions, and a wrapper that shares one such client among several streams.
 
-Owns the shape, and how what a client reports finds the stream that it concerns. Does not own what a transaction holds
-or how it ends (``loadgen.transactions``). A client's calls may run in another thread than ``poll``: what it reports is
-kept until its streams are polled.
+Owns the interface, and passing a client's reports on to the right stream. A client's calls may run in another thread
+than ``poll``, so its reports are kept until its streams are polled. Does not own what is in a transaction or how it
+ends (``loadgen.transactions``).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class TransactionRefusal(Exception):
 
 
 class TransactionalClient(ProducerClient, Protocol):
-    """A producer with a ``transactional.id``. All calls but ``begin`` wait for about a second at most.
+    """A producer with a ``transactional.id``. Calls may raise ``TransactionRefusal``.
 
-    They raise ``TransactionRefusal``.
+    All calls except ``begin`` may wait, for about a second at most.
     """
 
     def initialize(self) -> None:
@@ -76,10 +76,10 @@ def tag_of(stream: int, sequence: int) -> int:
 
 
 class SharedClient:
-    """One transactional client for the ``streams`` of one producer, each with a ``StreamPart`` of it.
+    """One transactional client, shared by the ``streams`` of one producer. Each stream has a ``StreamPart``.
 
-    ``number`` counts the instances of the producer. ``is_failed``: it can do no more. ``doomed``: why the open
-    transaction can only be aborted; None if it may commit.
+    ``number`` is the number of this instance of the producer. ``is_failed``: the client cannot continue. ``doomed`` is
+    why the open transaction can only be aborted; None if it may commit.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Reports requests to Locust: an event for each request, and the latencies of its records in bulk. Judges nothing.
 
-An event costs microseconds and fires for a produce request or a poll, never for a record; its ``context`` has the
-number of ``records``. Locust's line ``KAFKA`` counts those. The line ``RECORD`` of the same name counts records: their
-latencies are kept for a second and then merged into its histogram at once. It is not part of Locust's "Aggregated",
-which would count everything twice.
+An event costs microseconds, so there is one for each produce request or poll, but none for a record; its ``context``
+has the number of ``records``. Locust's line ``KAFKA`` counts these events. The line ``RECORD`` with the same name
+counts records: their latencies are kept for a second and then merged into its histogram at once. It is not part of
+Locust's "Aggregated", which would count everything twice.
 """
 
 from __future__ import annotations
