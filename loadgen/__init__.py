@@ -1,6 +1,6 @@
-"""loadgen: Locust users that write and read sequenced values and record what they were told.
+"""loadgen: Locust users that write and read sequenced values, and record what the cluster answered.
 
-Owns workload, pacing, the recording of histories, the command lines of the load's processes, and the two tools of the
-final phase. ``users/`` and the locustfile alone import Locust; everything else imports without gevent. Does not own
-the history's columns (``verifier.evidence``) nor any judgment.
+Owns workloads, pacing, the recording of histories, the command lines of the load's processes, and the two tools of the
+final phase. Only ``users/`` and the locustfile import Locust; everything else works without gevent. Does not own the
+history's columns (``verifier.evidence``). Judges nothing.
 """

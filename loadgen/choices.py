@@ -1,4 +1,4 @@
-"""Which size and which key each record has: drawn by its number alone, so that a run repeats them. Pure.
+"""Draws the size and the key of each record from its number alone, so that a run with the same seed repeats them. Pure.
 
 Sizes are written as a number of bytes, ``{uniform: {least: 100, most: 2000}}`` or ``{lognormal: {median: 300, sigma:
 1.0, least: 48, most: 20000}}``; keys as ``none``, ``{uniform: {keys: 1000}}`` or ``{zipf: {keys: 1000, exponent:
@@ -18,23 +18,23 @@ from typing import Any
 
 from loadgen.spec import SpecError, numbers_of, one_of
 
-#: As they are in YAML and JSON.
+#: Sizes as they are written in YAML and JSON.
 SizeSpec = int | Mapping[str, Any]
 KeySpec = str | Mapping[str, Any]
 
 #: A value has at least its sequenced header (``verifier.evidence.sequenced_value``, which takes numpy to load).
 LEAST_BYTES = 48
-#: What a broker and its clients take for a record at the very most.
+#: The largest record that brokers and clients accept with any settings.
 MOST_BYTES = 64 * 1024 * 1024
 MOST_KEYS = 1_000_000
-#: Quantiles from which a lognormal distribution is drawn.
+#: The number of quantiles that represent a lognormal distribution.
 QUANTILES = 1024
 _MASK = 2**64 - 1
 _KEY = b"key-%d"
 
 
 def unit(seed: int, number: int) -> float:
-    """A number in [0, 1) that looks random and depends on nothing else (splitmix64)."""
+    """A pseudorandom number in [0, 1) that depends only on the arguments (splitmix64)."""
     mixed = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -43,7 +43,7 @@ def unit(seed: int, number: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of values in bytes, header included: one entry of ``table`` as likely as another; ascending."""
+    """Sizes of values in bytes, including the header. The entries of ``table`` ascend and are equally likely."""
 
     table: Sequence[int]
 
@@ -67,7 +67,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of records; none if ``count`` is 0. ``cumulative`` are the weights of a distribution that is not even."""
+    """Keys of records; none if ``count`` is 0. ``cumulative`` has the cumulative weights of an uneven distribution."""
 
     count: int = 0
     cumulative: array[float] | None = None
@@ -81,7 +81,7 @@ class Keys:
         """The key of one record."""
         if not self.count:
             return None
-        # another draw than that of its size
+        # another seed than for the size, so that both are independent
         chosen = unit(~seed & _MASK, number)
         if self.cumulative is None:
             return _KEY % int(chosen * self.count)
@@ -89,7 +89,7 @@ class Keys:
 
 
 def parse_sizes(spec: SizeSpec) -> Sizes:
-    """The sizes that are written so. Raises SpecError."""
+    """Parse sizes as they are written in YAML. Raises SpecError."""
     if isinstance(spec, int) and not isinstance(spec, bool):
         return Sizes((_bounds(spec, spec)[0],))
     name, value = one_of("value_bytes", spec, ("uniform", "lognormal"))
@@ -107,7 +107,7 @@ def parse_sizes(spec: SizeSpec) -> Sizes:
 
 
 def parse_keys(spec: KeySpec) -> Keys:
-    """The keys that are written so. Raises SpecError."""
+    """Parse keys as they are written in YAML. Raises SpecError."""
     name, value = one_of("keys", spec, ("none", "uniform", "zipf"))
     if name == "none":
         return Keys()

@@ -1,6 +1,6 @@
-"""The command lines of the load's processes, and the settings file they read. Owns both; starts nothing.
+"""Makes the command lines of the load's processes, and writes the settings file that they read. Starts nothing.
 
-Producers and readers are Locust processes of their own, since each group of clients has its own links to the brokers.
+Producers and readers are separate Locust processes, because each group of clients has its own links to the brokers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from loadgen.settings import (
 )
 from verifier.evidence.run_directory import RunDirectory
 
-#: What is run in Locust's place: it obeys no settings file that no one named.
+#: The module that runs Locust without its default configuration files.
 LOCUST = "loadgen.users.program"
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
-#: Locust waits for its users longer than they take to finish.
+#: How much longer Locust waits than its users need to finish, in seconds.
 STOP_MARGIN_S = 10
-#: The web interface has no door: no one but this machine's users is to find it.
+#: The web interface has no login, so only users of this machine may reach it.
 WEB_HOST = "127.0.0.1"
 
 
@@ -48,7 +48,7 @@ class Command:
 
 
 def settings_path(run: RunDirectory) -> Path:
-    """Where ``locust_commands`` writes the settings that all tools of the load read."""
+    """The settings file that ``locust_commands`` writes and all tools of the load read."""
     return run.loadgen_dir / "settings.json"
 
 
@@ -87,14 +87,14 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
 
 
 def _with_web(command: Command, port: int) -> Command:
-    """The same process with Locust's web interface; it starts by itself anyway."""
+    """The same process with Locust's web interface. The load still starts without anyone's action."""
     argv = [each for each in command.argv if each != "--headless"]
     web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
     return replace(command, argv=[*argv, *web])
 
 
 def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
-    """The producers' processes: name, first stream and number of streams of each; as even as can be. Pure."""
+    """The producers' processes: name, first stream and number of streams of each, as even as possible. Pure."""
     each = settings.streams_per_user
     users = settings.users
     processes = settings.producer_processes
@@ -114,7 +114,7 @@ def readers(settings: LoadSettings) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
-    """The final phase's first tool (``loadgen.sentinel``); its history is ``history/sentinel.arrow``."""
+    """The command of the final phase's first tool (``loadgen.sentinel``), which writes ``history/sentinel.arrow``."""
     return [*_tool("loadgen.sentinel", run, bootstrap, deadline_s, client), "--history", str(run.history("sentinel"))]
 
 
@@ -126,7 +126,7 @@ def final_read_command(
     client: str = "confluent",
     stall_s: float | None = None,
 ) -> list[str]:
-    """The second one (``loadgen.final_read``); its history is ``history/final-<client>.arrow``."""
+    """The command of the second tool (``loadgen.final_read``), which writes ``history/final-<client>.arrow``."""
     tool = _tool("loadgen.final_read", run, bootstrap, deadline_s, client)
     patience = [] if stall_s is None else ["--stall-s", str(stall_s)]
     return [*tool, "--history", str(run.history(f"final-{client}")), "--through", through_json, *patience]
@@ -149,7 +149,7 @@ def _command(
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
         *options,
     ]
-    # a stray LOCUST_* variable of the user's shell would change the run
+    # a LOCUST_* variable from the user's shell would change the run
     env = {key: value for key, value in os.environ.items() if not key.startswith("LOCUST_")}
     # glibc gives each thread of librdkafka an arena of its own, and each grows to its own peak: an outage makes the
     # process larger for good. A setting of the user's stays.

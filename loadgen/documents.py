@@ -1,8 +1,8 @@
-"""YAML that people write: read from its file and taken apart. Owns errors of one line that say where; no form of ours.
+"""Reads and parses YAML files that users write. Owns one-line errors with the place in the text.
 
-YAML says that a mapping has each key once (YAML 1.2.2, section 3.2.1.1); the library takes the last one in silence, and
-half of what someone wrote would not hold. Here it is refused. Anyone who reads knows what the document is, and names
-the file before the message.
+A mapping must not have a key twice (YAML 1.2.2, section 3.2.1.1). The library silently uses the last one, which would
+ignore a part of what the user wrote; here it is an error. Does not own what a document means: callers do, and put the
+name of the file before the message.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from cluster.process.one_line import reason
 
-#: Values that a document may stand for, its aliases followed: a thousand times what anyone has written.
+#: The most values in a document after its aliases are expanded: a thousand times what users have written so far.
 MOST_VALUES = 200_000
 
 
 class DocumentError(ValueError):
-    """It cannot be read: one line with the place in the text, without the name of the file."""
+    """The document cannot be read. The message is one line with the place in the text, but without the file's name."""
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises DocumentError if there is none, or no text in it."""
+    """The text of a file. Raises DocumentError if it cannot be read or is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -32,8 +32,8 @@ def read_text(path: Path) -> str:
 
 
 def load_yaml(text: str) -> Any:
-    """The one document of a text, None if it is empty. Raises DocumentError, also for a key that is given twice."""
-    # a command that reads no YAML does not wait for it
+    """The single document in a text; None if it is empty. Raises DocumentError, also for a key that is given twice."""
+    # imported here, so that commands without YAML do not load it
     import yaml
 
     try:
@@ -57,7 +57,7 @@ def load_yaml(text: str) -> Any:
 
 
 def _refuse_bombs(root: Any) -> None:
-    """A few aliases, merged again and again, stand for more values than any memory holds. Raises DocumentError.
+    """Raises DocumentError if aliases expand to more values than ``MOST_VALUES``, which could exhaust the memory.
 
     What a node stands for is the sum of what is in it, and is examined once. One that is in itself counts as one.
     """
@@ -80,21 +80,21 @@ def _refuse_bombs(root: Any) -> None:
 
 
 def _within(node: Any) -> list[Any]:
-    """The nodes of a collection: of a mapping its keys and its values."""
+    """The nodes in a collection. For a mapping, its keys and its values."""
     if not isinstance(node.value, list):
         return []
     return [each for entry in node.value for each in (entry if isinstance(entry, tuple) else (entry,))]
 
 
 def kind_of(document: object) -> str:
-    """What stands where a mapping should, for a message: ``it is empty``, ``it is a list``."""
+    """What a document is that should be a mapping, for a message: ``it is empty``, ``it is a list``."""
     if document is None:
         return "it is empty"
     return f"it is a {'list' if isinstance(document, list) else 'single value'}"
 
 
 def _refuse_repeated_keys(loader: Any, root: Any) -> None:
-    """Look through all mappings, also those that aliases lead to, round in circles or not. Raises DocumentError."""
+    """Raises DocumentError for a repeated key in any mapping, including those behind (possibly cyclic) aliases."""
     import yaml
 
     waiting, seen = [root], {id(root)}
@@ -119,9 +119,9 @@ def _repeats(loader: Any, mapping: Any) -> list[tuple[int, int, str]]:
     lines: dict[Any, int] = {}
     found = []
     for key, _ in mapping.value:
-        # a key that is no scalar is refused when the document is made
+        # a key that is not a scalar is refused when the document is constructed
         if isinstance(key, yaml.ScalarNode):
-            # compared as a dict will: 1 and 0x1 are the same; a merge (<<) is no value
+            # compare keys like a dict: 1 and 0x1 are equal; a merge key (<<) has no value
             is_merge = key.tag == "tag:yaml.org,2002:merge"
             value = key.value if is_merge else loader.construct_object(key)
             line = key.start_mark.line + 1

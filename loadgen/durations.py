@@ -1,4 +1,4 @@
-"""Durations on the command line: ``90``, ``90s``, ``5m``, ``1h30m``. Owns their form, both ways. Pure."""
+"""Parses and writes durations for the command line: ``90``, ``90s``, ``5m``, ``1h30m``. Pure. Owns no option."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from decimal import Decimal
 
 _NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
-#: Hours, minutes and seconds; or a number alone, which is seconds.
+#: Hours, minutes and seconds; or a plain number, which means seconds.
 _PARTS = re.compile(rf"(?:({_NUMBER})h)?(?:({_NUMBER})m)?(?:({_NUMBER})s)?|({_NUMBER})", re.ASCII)
 _UNITS_S = (3600, 60, 1, 1)
 
 
 def seconds_of(text: object) -> float:
-    """The seconds that a duration stands for; a number, as a default is one, stands for itself.
+    """The seconds of a duration. A number, such as a default, is returned as it is.
 
     Raises ValueError with what it must be, without the option's name.
     """
@@ -25,5 +25,5 @@ def seconds_of(text: object) -> float:
 
 
 def plain_seconds(seconds: float) -> str:
-    """The seconds as ``seconds_of`` reads them back, never with an exponent."""
+    """The seconds as a text that ``seconds_of`` can read, without an exponent."""
     return f"{Decimal(repr(seconds)):f}".removesuffix(".0")

@@ -1,4 +1,4 @@
-"""``python -m loadgen.final_read``: a fresh reader through given offsets. Owns that task and its command.
+"""``python -m loadgen.final_read``: a new reader that reads up to given offsets. Owns this task and its command.
 
 Reads every partition of ``--through '{"0": 17}'`` from offset 0 until a record at that offset or beyond was delivered,
 and records all of it (phase ``final``). Gives up at the deadline, or when nothing has come for half a minute: an
@@ -33,13 +33,13 @@ from loadgen.tool import (
 
 POLL_RECORDS = 2000
 POLL_TIMEOUT_S = 0.1
-#: By then a client has met every broker again: the cluster is healed and in sync when the read begins.
+#: Long enough for a client to reconnect to every broker, since the cluster is healed and in sync by then.
 STALL_S = 30.0
 
 
 @dataclass(slots=True)
 class PartitionRead:
-    """How far one partition was read; ``through`` is the offset to reach."""
+    """How far one partition was read. ``through`` is the offset to reach."""
 
     through: int
     records: int = 0
@@ -92,7 +92,7 @@ def read_through(
 
 
 def parse_through(text: str) -> dict[int, int]:
-    """``{"0": 17}`` as numbers. Raises ``SettingsError``."""
+    """Parse ``{"0": 17}`` into offsets by partition. Raises ``SettingsError``."""
     try:
         through = {int(partition): offset for partition, offset in json.loads(text).items()}
     except (ValueError, AttributeError) as error:

@@ -1,15 +1,15 @@
-"""The consumer group of a workload: its members, and how long each of them lives. Owns the form and the choices; pure.
+"""The consumer group of a workload: its members, and how long each of them lives. Pure. Starts no member.
 
 As YAML, all of it optional:
 
 ```yaml
 members:
-  native: 3         # members with our own client
+  native: 3         # members with gapless's own client
   confluent: 3      # members with librdkafka
-  static: 1         # of those of each client: with a group.instance.id
+  static: 1         # how many members of each client have a group.instance.id
   lives_s: 8        # mean time until a member leaves, crashes or (if it is static) restarts
   assignor: range   # or roundrobin, cooperative-sticky
-  transform: true   # in transactions, to the topic gapless-output; false if it says nothing
+  transform: true   # write to the topic gapless-output, in transactions; default: false
 ```
 """
 
@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from loadgen.spec import SpecError
 
-#: The one group of a run.
+#: The only group of a run.
 GROUP = "gapless-members"
-#: What the members of a process are called, with the client's name behind.
+#: The prefix of the names of members' processes; the client's name follows.
 MEMBERS = "members"
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 CLIENTS_OF_MEMBERS = ("native", "confluent")
@@ -34,11 +34,11 @@ CLIENTS_OF_MEMBERS = ("native", "confluent")
 #: The specification: a mapping with some of the fields of ``Members``.
 MembersSpec = Mapping[str, Any]
 
-#: No life is shorter: a member is to be assigned something, and to commit.
+#: The shortest life, long enough for a member to get partitions and commit.
 LEAST_LIFE_S = 2.0
-#: How long a member's place stays empty, at least and at most.
+#: The bounds of the time for which a member's place stays empty.
 ABSENCE_S = (0.2, 2.0)
-#: The share of dynamic members' lives that end without a word.
+#: The share of dynamic members' lives that end in a crash.
 CRASHES = 0.5
 
 
@@ -70,7 +70,7 @@ class Members:
 
     @property
     def user_class(self) -> str:
-        """The Locust user that a member is."""
+        """The name of the Locust user class of the members."""
         return "TransformerUser" if self.transform else "MemberUser"
 
     def of(self, client: str) -> int:
@@ -83,7 +83,7 @@ class Members:
 
 
 def parse_members(spec: MembersSpec) -> Members:
-    """The members as a specification says. Raises SpecError."""
+    """The members that a specification describes. Raises SpecError."""
     known = [each.name for each in fields(Members)]
     if not isinstance(spec, Mapping) or not set(spec) <= set(known):
         raise SpecError(f"members is a mapping with some of {', '.join(known)}, not {spec!r}")
@@ -94,14 +94,14 @@ class LifeEnd(Enum):
     """How a member's life ends."""
 
     LEAVE = "left"
-    #: Without a word to the group: it is a member until its session is over.
+    #: without leaving the group: it stays a member until its session expires
     CRASH = "crashed"
-    #: Of a static member: closed, which does not leave the group, and started again at once.
+    #: for a static member: closed, which does not leave the group, and started again at once
     RESTART = "restarted"
 
 
 class Life(NamedTuple):
-    """How long a member lives, how that ends, and how long its place is empty then."""
+    """How long a member lives, how its life ends, and how long its place is then empty."""
 
     seconds: float
     end: LifeEnd
@@ -123,7 +123,7 @@ class MemberName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> MemberName | None:
-        """The name that is written so; None if it is no member's of a load."""
+        """Parse a ``client.id``; None if it is not that of a member of a load."""
         found = _NAME.fullmatch(text)
         return found and cls(found["process"], int(found["place"]), int(found["instance"]), int(found["order"] or 0))
 
@@ -139,20 +139,20 @@ class MemberPlace(NamedTuple):
     instance_id: str | None
 
     def lives(self, seed: int, mean_s: float) -> Iterator[Life]:
-        """Its lives, one after the other, the same for the same seed."""
+        """The lives of its consumers, one after the other; the same for the same seed."""
         random = Random(f"{seed}/{self.client}/{self.number}")
         while True:
             seconds = LEAST_LIFE_S + random.expovariate(1 / (mean_s - LEAST_LIFE_S + 0.001))
             crashes = random.random() < CRASHES
             if self.instance_id is not None:
-                # after a crash, the next one with its id takes its place: the group need not wait for its session
+                # after a crash, the successor with the same id replaces it before its session expires
                 yield Life(seconds, LifeEnd.CRASH if crashes else LifeEnd.RESTART, random.uniform(0.0, ABSENCE_S[0]))
             else:
                 yield Life(seconds, LifeEnd.CRASH if crashes else LifeEnd.LEAVE, random.uniform(*ABSENCE_S))
 
 
 def places(members: Members, client: str) -> list[MemberPlace]:
-    """The places of a client's members; the first of them are static."""
+    """The places of the members with this client. The first ones are static."""
     return [
         MemberPlace(client, number, f"{client}-{number}" if number < members.static else None)
         for number in range(members.of(client))

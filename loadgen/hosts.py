@@ -1,4 +1,4 @@
-"""Where a standalone load finds its cluster: ``--host``, which to Locust is a URL and to us bootstrap servers. Pure."""
+"""Checks ``--host`` of a standalone load, which must be bootstrap servers, and not a URL as in Locust. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from loadgen.settings import SettingsError
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+._-]*)://")
-#: What Kafka calls a listener without encryption; librdkafka takes it before an address.
+#: Kafka's name for a listener without encryption, which librdkafka accepts before an address.
 _PLAIN = "PLAINTEXT"
 
 
 def checked_host(host: str) -> str:
-    """The bootstrap servers. Raises ``SettingsError`` for none and for a URL, with the form that is meant."""
+    """The bootstrap servers. Raises ``SettingsError``, which shows the right form, if there are none, or for a URL."""
     if not host.strip():
         raise SettingsError("no cluster given: pass --host HOST:PORT (the bootstrap server)")
     schemes = [match["scheme"] for match in _SCHEME.finditer(host) if match["scheme"].upper() != _PLAIN]

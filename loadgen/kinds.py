@@ -1,8 +1,8 @@
-"""What the users of a load do: its kind. Owns the names of kinds, and the plan of those that write transactions. Pure.
+"""The kinds of loads, which say what the users of a load do, and the plan of loads with transactions. Pure.
 
-A load of the kind ``streams`` has producers of one stream each. Other kinds have users of their own
+In a load of the kind ``streams``, each producer writes one stream. Other kinds have their own users
 (``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0, rivals: 1, late: 0}``;
-what is left out is as here.
+these are the defaults. Does not carry out a plan.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ TRANSACTIONS, BANK = "transactions", "bank"
 KINDS = (STREAMS, TRANSACTIONS, BANK)
 #: The kinds whose producers have a ``transactional.id``.
 TRANSACTIONAL = (TRANSACTIONS, BANK)
-#: A debit and a credit: an account is a stream.
+#: A transfer has a debit and a credit, so it needs two accounts; each account is a stream.
 ACCOUNTS = 2
 
 MOST_RECORDS = 100_000
-#: One that was fenced by a rival rests at least and at most so long: some transactions of the rival.
+#: The bounds of the time for which a producer rests after a rival fenced it: enough for some transactions of the rival.
 RESTS_S = (1.0, 4.0)
 
-#: As it is in YAML and JSON.
+#: A plan as it is written in YAML and JSON.
 PlanSpec = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
-    """The transactions of one producer: each writes to ``partitions``, one stream each, ``records`` in all.
+    """The transactions of one producer. Each writes ``records`` records in total to ``partitions`` partitions.
 
-    ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
-    ``transactional.id`` halfway, or before the end: the same ones of the same run id. ``rivals`` producers, each in
-    another process, have the same ``transactional.id``: one that was fenced takes it back after a while. The first
-    ``late`` producers, which no other takes over, send the last record of each transaction when that is over.
+    A producer has one stream for each partition. ``aborts`` is the share of transactions that is aborted on purpose.
+    ``zombies`` is the share in which another producer takes over the ``transactional.id``, halfway or before the end.
+    The run id decides which transactions these are. ``rivals`` producers, each in another process, share a
+    ``transactional.id``: a producer that was fenced takes it back after a while. The first ``late`` producers, which no
+    other takes over, send the last record of each transaction after its end.
     """
 
     partitions: int = 3
@@ -52,7 +53,7 @@ class TransactionPlan:
         return unit(run_id ^ (producer << 40), number) < self.aborts
 
     def is_whole(self, kind: str, records: int) -> bool:
-        """Whether a transaction can be committed with this many records: not with one side of a transfer alone."""
+        """Whether a transaction with this many records may be committed. False if a transfer lacks one side."""
         return kind != BANK or records % self.partitions == 0
 
     def is_taken_over(self, run_id: int, producer: int, number: int) -> bool:
@@ -60,7 +61,7 @@ class TransactionPlan:
         return unit(~run_id ^ (producer << 40), number) < self.zombies
 
     def is_taken_over_late(self, run_id: int, producer: int, number: int) -> bool:
-        """Of those, whether it is one only when all its records are stored, and the other one has a transaction."""
+        """Whether such a takeover comes only when all records are stored, by a producer with an open transaction."""
         return unit(~run_id ^ (producer << 40), number) < self.zombies / 2
 
     def rests_s(self, run_id: int, producer: int, instance: int) -> float:
@@ -70,7 +71,7 @@ class TransactionPlan:
 
 
 def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
-    """The plan that is written so. Raises SpecError."""
+    """Parse a plan as it is written in YAML. Raises SpecError."""
     plan = TransactionPlan()
     usual = ACCOUNTS if kind == BANK else plan.partitions
     defaults = {
@@ -106,12 +107,12 @@ def streams_per_user(kind: str, spec: PlanSpec | None) -> int:
 
 
 def least_processes(kind: str, spec: PlanSpec | None) -> int:
-    """How many processes its producers need: rivals are in several. Raises SpecError."""
+    """The least number of processes for its producers, since rivals are in different ones. Raises SpecError."""
     return parse_plan(kind, spec).rivals if kind in TRANSACTIONAL else 1
 
 
 def check_kind(kind: str, spec: PlanSpec | None) -> None:
-    """Raises SpecError for an unknown kind, or a plan that is wrong or not asked for."""
+    """Raises SpecError for an unknown kind, for a wrong plan, and for a plan of a kind that has none."""
     if kind not in KINDS:
         raise SpecError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
     if kind in TRANSACTIONAL:

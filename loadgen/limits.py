@@ -1,10 +1,10 @@
-"""Whether every record that a load may draw can be taken: by its producers, and by a topic. Pure.
+"""Checks whether producers and a topic accept every record that a load may draw. Pure.
 
-Owns how large a record is in the counting of each client and of a broker, and which settings bound it. What follows
-from a limit that is too low is for anyone who starts the load to say, with ``advice``.
+Owns how each client and a broker compute the size of a record, and which settings limit it. Does not own what happens
+if a limit is too low: callers decide, and ``advice`` has the message.
 
-A record that its own client never takes is offered again forever, and its stream stands still: nothing of that shows
-before the load has run for a while, for a large value may be a rare one. A load's records have no headers.
+If a client never accepts a record, the load offers it forever and its stream makes no progress. This may show only
+after a while, because large values may be rare. A load's records have no headers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from loadgen.choices import LEAST_BYTES, Keys, Sizes
 from loadgen.clients.librdkafka import producer_config
 from loadgen.settings import NATIVE, ConfigValue, SettingsError
 
-#: What librdkafka reckons for a record beside its key, its value and its headers, whatever they are
-#: (RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD: varints of length, timestamp, offset, key, value and headers at their longest).
+#: What librdkafka counts for any record in addition to its key, its value and its headers
+#: (RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD: the longest varints of length, timestamp, offset, key, value and headers).
 LIBRDKAFKA_OVERHEAD_BYTES = 36
 
 
@@ -39,19 +39,19 @@ class LargestRecord(NamedTuple):
 
     @property
     def key(self) -> bytes | None:
-        """A key of that size."""
+        """A key with this size; None if records have no keys."""
         return bytes(self.key_bytes) if self.key_bytes else None
 
     @property
     def batch_bytes(self) -> int:
-        """What a broker is sent and stores: the record as a batch of its own, uncompressed."""
+        """The size of an uncompressed batch with only this record, as a broker gets and stores it."""
         return HEADER_BYTES + record_parts(time_part(0), 0, self.key, bytes(self.value_bytes), ())[1]
 
 
 class Limit(NamedTuple):
-    """A setting that bounds a record. ``option`` is of those that set it: ``producer``, ``topic`` or ``broker``.
+    """A setting that limits the size of a record. ``option`` is where it is set: ``producer``, ``topic`` or ``broker``.
 
-    ``needed_bytes`` is what the largest record comes to in that setting's counting; ``unit_bytes`` what it counts in.
+    ``needed_bytes`` is the size of the largest record as this setting counts it; ``unit_bytes`` is the setting's unit.
     """
 
     option: str
@@ -70,12 +70,12 @@ class Limit(NamedTuple):
 
     @property
     def enough(self) -> str:
-        """The setting as it would do: ``KEY=VALUE``."""
+        """The setting with a sufficient value: ``KEY=VALUE``."""
         return f"{self.key}={-(-self.needed_bytes // self.unit_bytes)}"
 
 
 def producer_limits(client: str, given: Mapping[str, ConfigValue], largest: LargestRecord) -> list[Limit]:
-    """What a producer of ``client`` with this configuration takes of one record: in a request, and in its buffer.
+    """The limits of a producer of ``client`` with this configuration: on a request, and on its buffer.
 
     ``given`` as in ``LoadSettings``. Raises ``SettingsError`` for a value that is no number.
     """
@@ -98,13 +98,13 @@ def _of_librdkafka(given: Mapping[str, ConfigValue], largest: LargestRecord) -> 
     needed = largest.key_bytes + largest.value_bytes + LIBRDKAFKA_OVERHEAD_BYTES
     return [
         Limit("producer", request, config[request], needed),
-        # the queue counts values alone
+        # the queue counts only values
         Limit("producer", queue, config[queue], largest.value_bytes, 1024),
     ]
 
 
 def topic_limits(topic: Mapping[str, int], broker: Mapping[str, int], largest: LargestRecord) -> list[Limit]:
-    """What a topic and its brokers take of one record: a batch of it, a segment for that, and a request around it.
+    """The limits of a topic and its brokers: on a batch with one record, a segment for it, and a request with it.
 
     Of compressed batches nothing is known beforehand; these are the sizes of records that do not compress. A request
     is some hundred bytes more than its batch: what is too large is certain, what is not may still be. What is not
@@ -120,24 +120,24 @@ def topic_limits(topic: Mapping[str, int], broker: Mapping[str, int], largest: L
 
 
 def known_sizes(described: Mapping[str, str | None]) -> dict[str, int]:
-    """What bounds a record among the settings that a cluster tells about a topic or of a broker."""
+    """The settings that limit a record, among those that a cluster reports about a topic or a broker."""
     known = ("max.message.bytes", "segment.bytes", "message.max.bytes", "socket.request.max.bytes")
     texts = {key: described.get(key) or "" for key in known}
     return {key: int(text) for key, text in texts.items() if text.isascii() and text.isdigit()}
 
 
 def compresses(producer_config: Mapping[str, object]) -> bool:
-    """Whether a producer does, by Kafka's key or librdkafka's other name of it."""
+    """Whether a producer compresses, according to Kafka's key or librdkafka's alias of it."""
     return producer_config.get("compression.type", producer_config.get("compression.codec", "none")) != "none"
 
 
 def unless_compressed(warning: str, producer_config: Mapping[str, object]) -> str:
-    """What an ``advice`` that is about a topic says where the producer compresses."""
+    """An ``advice`` about a topic, with a remark that compression may help if the producer compresses."""
     return f"{warning} (unless it is compressed to less)" if compresses(producer_config) else warning
 
 
 def advice(source: str, limits: Sequence[Limit], largest: LargestRecord, option: str = "--{}-config") -> str | None:
-    """One line: which setting makes records too large, which limit forbids them, and both fixes. None if nothing is.
+    """One line: the setting that makes records too large, the limits that forbid them, and both fixes; None if none.
 
     ``source`` is the option or the workload that says how large values are; ``option`` how a setting is given.
     """

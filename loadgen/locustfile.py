@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Locust has put the working directory on the path, which others may have filled: nothing is imported from there. One
-# that PYTHONPATH names is on it twice, and stays. In front is this file's own directory, until Locust removes it.
+# Locust has put the working directory on sys.path. Other users may be able to write there, so nothing is imported from
+# it. If PYTHONPATH also names it, it is on sys.path twice, and one entry stays. This file's own directory is in front
+# until Locust removes it.
 if os.getcwd() in sys.path:
     sys.path.remove(os.getcwd())
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
@@ -57,10 +58,10 @@ def on_command_line(parser: Any, **_: Any) -> None:
 
 
 def on_init(environment: Any, **_: Any) -> None:
-    """Before any user is chosen: how many of the users read, and what the options left open."""
+    """Before Locust chooses users: decide how many of them read, and settle the options that were left open."""
     options = environment.parsed_options
     if len(environment.user_classes) > 1:
-        # a run starts processes of their own for members
+        # in a run, members have their own processes
         environment.user_classes[:] = [each for each in environment.user_classes if each.__name__ not in MEMBER_CLASSES]
     load = LocustLoad(environment)
     leave_out_until(lambda: load.has_started or isinstance(environment.runner, MasterRunner))
@@ -84,7 +85,7 @@ def on_init(environment: Any, **_: Any) -> None:
         logger.critical("%s", error)
         raise SystemExit(254) from error
     if not readers and ReaderUser in environment.user_classes:
-        # To Locust a fixed count of 0 means not fixed, and half of all users would read.
+        # for Locust, a fixed count of 0 means no fixed count, so half of all users would read
         environment.user_classes.remove(ReaderUser)
     if environment.web_ui is not None and not is_conducted(options):
         refuse_bad_forms(environment, readers, lambda: load.has_started)
@@ -95,7 +96,7 @@ def on_init(environment: Any, **_: Any) -> None:
 
 
 def _follow(environment: Any, load: LocustLoad) -> None:
-    """Have the load follow what happens to Locust from now on."""
+    """Connect the load to Locust's events."""
     locust_events = environment.events
     locust_events.test_start.add_listener(lambda **_: _on_test_start(environment, load))
     locust_events.user_error.add_listener(lambda exception, **_: load.fail(exception))
@@ -105,17 +106,17 @@ def _follow(environment: Any, load: LocustLoad) -> None:
 
 def _on_test_start(environment: Any, load: LocustLoad) -> None:
     if not isinstance(environment.runner, WorkerRunner):
-        # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
+        # workers get the master's options except Locust's own, and the web form may have changed those
         environment.parsed_options.kafka_users = environment.runner.target_user_count
         environment.parsed_options.kafka_workers = environment.runner.worker_count
     load.start(max(1, _producers(environment)))
 
 
 def _on_quitting(environment: Any, load: LocustLoad) -> None:
-    """A load that wrote nothing, or ended before its cluster had answered, has shown nothing, and says so."""
+    """Report a load that wrote nothing, or that ended before its cluster answered: it has shown nothing."""
     load.settle()
     if not isinstance(environment.runner, MasterRunner):
-        # whose workers may have more to tell
+        # workers may still report requests
         keep_requests()
     options, runner = environment.parsed_options, environment.runner
     if load.never_began:
@@ -129,12 +130,12 @@ def _on_quitting(environment: Any, load: LocustLoad) -> None:
 
 
 def _producers(environment: Any) -> int:
-    """How many users write, of all processes: those that do not read."""
+    """The number of users that write (that do not read), in all processes."""
     return (_users(environment) or 1) - _readers(environment)
 
 
 def _users(environment: Any) -> int | None:
-    """How many users there are, of all processes; None while that is open."""
+    """The number of users in all processes; None if it is not decided yet."""
     options = environment.parsed_options
     users: int | None = getattr(options, "kafka_users", None) or options.num_users
     return users
@@ -147,7 +148,7 @@ def _readers(environment: Any) -> int:
     return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
-# the conductor asks a process that does not end what it is doing, before it kills it
+# before the conductor kills a process that does not end, this signal makes it log what its threads are doing
 faulthandler.register(signal.SIGUSR2)
 write_whole_csv()
 events.init_command_line_parser.add_listener(on_command_line)

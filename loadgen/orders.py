@@ -1,8 +1,8 @@
-"""What the members of a load are told to do while they run: to end their present life. Owns the form and the file.
+"""Orders to members of a group while the load runs: to end their current life. Owns the form of orders, and their file.
 
-A load process runs by itself; a fault that is to hit some of its members, and not the whole process, gives orders. They
-are lines of a file in the run directory, one file for each process, so that they are evidence, too. Does not own how a
-member obeys (``loadgen.users.member``), nor who is ordered what (``chaos.faults``).
+A fault that must hit some members of a load process, and not the whole process, gives orders. They are lines of a file
+in the run directory, one file for each process, so that they are evidence, too. Does not own how a member obeys
+(``loadgen.users.member``), or which orders are given (``chaos.faults``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from verifier.evidence.run_directory import append_json_line, read_json_lines
 
 @dataclass(frozen=True, slots=True)
 class MemberOrder:
-    """The member that has a place ends its life like this, and the place is empty for a while.
+    """An order to the member in a place: its life ends in this way, and the place is empty for ``absence_s`` seconds.
 
-    ``number`` is above that of every order before: the names of those who take the place afterwards tell it.
+    ``number`` is higher than that of every earlier order. Members that take the place later have it in their names.
     """
 
     number: int
@@ -30,14 +30,14 @@ class MemberOrder:
 
 
 def give_orders(path: Path, orders: Iterable[MemberOrder]) -> None:
-    """Tell the process that reads this file. Raises ``OSError``."""
+    """Append orders to the file that a process reads. Raises ``OSError``."""
     for each in orders:
         line = {"number": each.number, "place": each.place, "end": each.end.value, "absence_s": each.absence_s}
         append_json_line(path, line)
 
 
 class OrderBook:
-    """The orders of one process, as its members take them."""
+    """The orders of one process, from which its members take theirs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,12 +50,12 @@ class OrderBook:
         return f"OrderBook({self._path.name}, {self._read} read, open: {sorted(self._open)})"
 
     def take(self, place: int) -> MemberOrder | None:
-        """What the member of this place is to do now, told once; or None. Raises ``OSError``, ``ValueError``."""
+        """The newest order for this place, returned once; None without one. Raises ``OSError`` or ``ValueError``."""
         self._look()
         return self._open.pop(place, None)
 
     def _look(self) -> None:
-        """Read what is new. A line that is still being written is read when it is whole."""
+        """Read new lines. A line that is still being written is read when it is complete."""
         try:
             size_bytes = os.stat(self._path).st_size
         except FileNotFoundError:

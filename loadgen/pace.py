@@ -1,8 +1,9 @@
 """When the records of a producer are due, and which partition its stream writes to. Pure.
 
-An open model: record ``k`` of a user is due by the clock alone, whatever became of the records before it. What cannot
-be sent in time is sent late and keeps its intended time, so latency contains the waiting (no coordinated omission).
-A load without a rate has no intended time but the moment at which there is room (``loadgen.users.streams``).
+This is an open model: only the clock decides when record ``k`` of a user is due, regardless of earlier records. A
+record that cannot be sent in time is sent late and keeps its intended time, so that its latency includes the waiting
+(no coordinated omission). In a load without a rate, the intended time is when there is room for the record
+(``loadgen.users.streams``). Sends nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NANOSECONDS = 1_000_000_000
 
 
 def partition_of(stream: int, partitions: int) -> int:
-    """The one partition of a stream."""
+    """The partition of a stream."""
     return stream % partitions
 
 
@@ -39,7 +40,7 @@ class OpenSchedule:
             return 0
         seconds = (now_ns - self.start_ns) / NANOSECONDS
         work = seconds if self.shape.is_constant else self.shape.work(seconds)
-        # from a little below, so that no rounding steps over a record's time
+        # start a little lower, so that rounding cannot skip a record
         count = max(0, int(work * self.rate) - 1)
         while self.due_ns(count) <= now_ns:
             count += 1
@@ -47,6 +48,6 @@ class OpenSchedule:
 
 
 def staggered_start_ns(now_ns: int, user: int, users: int, rate_per_user: float) -> int:
-    """The start of user number ``user``: users of one rate are spread over one period, so they do not send as one."""
+    """When user number ``user`` starts. Users with the same rate are spread over a period, to not send all at once."""
     period_ns = NANOSECONDS / rate_per_user
     return now_ns + int(period_ns * (user % max(1, users)) / max(1, users))

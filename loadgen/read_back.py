@@ -1,4 +1,4 @@
-"""``python -m loadgen.read_back RUN``: what a standalone load wrote is read back, so that it can be judged.
+"""``python -m loadgen.read_back RUN``: reads back what a standalone load wrote, so that it can be judged.
 
 Owns that task and its command. Each partition takes one more acknowledged record, and is read from where it ended when
 the load began through that record. ``history/`` gets both, ``loadgen/read-back.json`` what became of it. Exit status 0
@@ -32,13 +32,13 @@ from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_
 
 SENTINEL, FINAL = "sentinel", "final"
 SENTINELS_S = 30.0
-#: Reading ends sooner, when nothing more comes.
+#: The time limit. Reading usually ends sooner, when no more records come.
 LONGEST_S = 24 * 3600.0
 INTERRUPTED = "it was interrupted"
 
 
 class LoadAtEnd:
-    """A load whose processes have ended. Raises ``SettingsError`` for a directory that is no load's, ``OSError``."""
+    """A load that has ended. Raises ``SettingsError`` if the directory is not that of a load, and ``OSError``."""
 
     def __init__(self, run: RunDirectory, host: str | None) -> None:
         try:
@@ -53,7 +53,7 @@ class LoadAtEnd:
         self.after = tuple(start.process for start in self.starts if _has_ended(run.history(start.process)))
 
     def begins(self) -> dict[int, int]:
-        """Where to read each partition from: nothing of this load stands before. Raises ``SettingsError``."""
+        """The offset of each partition before which this load wrote nothing. Raises ``SettingsError``."""
         logs = positions(self.bootstrap, self.settings.topic, self.settings.partitions)
         return {
             number: max(log.begin, min(start.ends.get(number, 0) for start in self.starts))
@@ -69,7 +69,7 @@ def _has_ended(history: Path) -> bool:
 
 
 def read_back(load: LoadAtEnd, clock: Clock) -> tuple[ReadBack, int]:
-    """Read it back, and how many records came. Raises ``SettingsError`` if the cluster does not answer."""
+    """Read the load back; returns the result and the number of records. Raises ``SettingsError`` without an answer."""
     settings, begins = load.settings, load.begins()
     arguments = ToolArguments(settings, load.bootstrap, load.run.history(SENTINEL), SENTINEL, SENTINELS_S, CONFLUENT)
     recorder = Recorder(SENTINEL, arguments.history, clock)

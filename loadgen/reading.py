@@ -1,8 +1,8 @@
 """Reading by assignment: all partitions from given offsets, every record recorded in the order of delivery.
 
-Owns the next offset of each partition, when a partition is assigned again, and what is recorded of a poll. Does not own
-the client, nor how often it is polled. An offset is never reset: a reader that cannot continue says so and asks again
-for the very same offset.
+Owns the next offset of each partition, when partitions are assigned again, and what is recorded of a poll. Does not own
+the client, or how often it is polled. Never resets an offset: a reader that cannot continue reports that, and asks
+again for the same offset.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from loadgen.spans import ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow, Phase
 
 REASSIGN_NS = 500_000_000
-#: Empty polls are summed up for at most this long, so that the file tells about a reader that gets nothing.
+#: Empty polls are summed up for at most this long, so that the history shows a reader that gets nothing.
 IDLE_NS = 1_000_000_000
-#: How long an answer about ends may keep a reader from reading: where a leader is gone none comes.
+#: How long a request for end offsets may keep a reader from reading. Without a leader, no answer comes.
 ENDS_TIMEOUT_S = 0.2
 
 
 @dataclass(slots=True)
 class _Idle:
-    """Polls in a row that brought nothing."""
+    """Consecutive polls without a record."""
 
     count: int = 0
     op: int = -1
@@ -62,18 +62,18 @@ class PartitionReader:
         self._session = -1
         self._reassign_ns: int | None = None
         self._idle = _Idle()
-        # What the last empty poll left known, and what of it is written.
+        # the watermarks known after the last empty poll, and those that are written
         self._known: Mapping[int, Watermarks] = {}
         self._written: dict[int, Watermarks] = {}
 
     @property
     def next_offsets(self) -> dict[int, int]:
-        """For each partition the offset after the last record delivered."""
+        """Partition -> the offset after the last delivered record."""
         return dict(self._next)
 
     @property
     def session(self) -> int:
-        """The number of the present assignment; new after each error that broke the one before."""
+        """The number of the current assignment. Each error that breaks an assignment leads to a new number."""
         return self._session
 
     def start(self) -> None:
@@ -85,21 +85,21 @@ class PartitionReader:
         op, invoke_ns = self._recorder.next_op(), self._clock.monotonic_ns()
         if self._is_committed:
             self._append(HistoryRow("isolation", "ok", self._topic), op, invoke_ns, invoke_ns)
-        # before the client is told: a record that it hands out belongs to an assignment that is on record
+        # before the client is told, so that every delivered record belongs to a recorded assignment
         for partition, offset in self._next.items():
             row = HistoryRow("assign", "ok", self._topic, partition, first_offset=offset, last_offset=offset)
             self._append(row, op, invoke_ns, invoke_ns)
         self._reader.assign(self._topic, self._next)
 
     def poll(self, max_records: int, timeout_s: float) -> list[ReadRecord]:
-        """One poll of the client, recorded. An error is noted, and half a second later the assignment renewed."""
+        """Poll the client once, and record the result. Notes an error, and half a second later assigns again."""
         invoke_ns = self._clock.monotonic_ns()
         if self._reassign_ns is not None and invoke_ns >= self._reassign_ns:
             self.start()
         polled = self._reader.poll(max_records, timeout_s)
         looked_at = {record.partition for record in polled.records} or set(self._next)
         known = {partition: self._reader.watermarks(self._topic, partition) for partition in looked_at}
-        # after the watermarks: what a row says was known by its ``complete_ns``
+        # after reading the watermarks, because a row means that they were known by its ``complete_ns``
         op, complete_ns = self._recorder.next_op(), self._clock.monotonic_ns()
         if polled.records:
             self._write_idle()
@@ -113,7 +113,7 @@ class PartitionReader:
         return polled.records
 
     def ask_ends(self) -> None:
-        """Ask where the partitions end, and record what was told. Waits for a moment if no one answers."""
+        """Ask for the end offsets of the partitions, and record them. Waits up to ``ENDS_TIMEOUT_S`` for an answer."""
         op, invoke_ns = self._recorder.next_op(), self._clock.monotonic_ns()
         told = self._reader.end_offsets(self._topic, self._next, ENDS_TIMEOUT_S)
         complete_ns = self._clock.monotonic_ns()
@@ -122,7 +122,7 @@ class PartitionReader:
             self._append(row, op, invoke_ns, complete_ns)
 
     def finish(self) -> None:
-        """Nothing more is read: what was summed up is written."""
+        """Stop reading, and write the summed-up polls."""
         self._write_idle()
 
     def _record(
@@ -149,7 +149,7 @@ class PartitionReader:
         if self._idle.count and any(
             known[each].high_watermark < old.high_watermark for each, old in self._known.items()
         ):
-            # the higher one is not to be forgotten: that it was known before is what makes the lower one strange
+            # write the higher watermark first: only that it was known before makes the lower one suspicious
             self._write_idle()
         idle = self._idle
         if not idle.count:
@@ -161,7 +161,7 @@ class PartitionReader:
             self._write_idle()
 
     def _write_idle(self) -> None:
-        """One row for each partition of which something new was learned; one without a partition if there is none."""
+        """Write a row for each partition with a new watermark; without any, write one row without a partition."""
         idle, self._idle = self._idle, _Idle()
         if not idle.count:
             return

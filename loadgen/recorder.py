@@ -1,7 +1,7 @@
-"""The recorder of one load process: its history, its counts and time series, and what Locust is told.
+"""The recorder of one load process, which writes its history, its counts and time series, and informs Locust.
 
 Owns how an observation reaches each of the three. Does not own the observations (``loadgen.stream``,
-``loadgen.reading``) nor the file forms (``verifier.evidence``). For one thread, or the greenlets of one hub.
+``loadgen.reading``) or the forms of the files (``verifier.evidence``). For one thread, or the greenlets of one hub.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from verifier.evidence.run_directory import append_json_line, write_json_atomic
 from verifier.evidence.series import SeriesPoint
 
 SERIES_INTERVAL_NS = 1_000_000_000
-#: Errors that differ in nothing but numbers are written once in this time for each stream; all are counted.
+#: Errors of a stream that differ only in numbers are written at most once in this time. All are counted.
 ERROR_INTERVAL_NS = 1_000_000_000
 
 _NUMBERS = re.compile(r"\d+")
@@ -46,7 +46,7 @@ class CountedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamIdentity:
-    """Whose records these are: the stream, the producer instance that wrote them, and the number of the transaction."""
+    """What records belong to: the stream, the producer instance that wrote them, and the number of the transaction."""
 
     topic: str
     partition: int
@@ -58,11 +58,11 @@ class StreamIdentity:
 
 
 def ignore_request(_request: CountedRequest) -> None:
-    """The observer of a process that is not Locust's."""
+    """Ignore a request, in a process without Locust."""
 
 
 def no_backlog() -> int:
-    """How far a process is behind that has no schedule."""
+    """The backlog of a process without a schedule: 0."""
     return 0
 
 
@@ -90,24 +90,24 @@ class Recorder:
         self._point_ns = clock.monotonic_ns()
         self.tally = Tally(process, self._point_ns)
         self.history = HistoryWriter(history, process, clock)
-        #: The last text of each error that producers were told, by its name.
+        #: error name -> the last text of this error that a producer reported
         self.producer_errors: dict[str, str] = {}
 
     def next_session(self) -> int:
-        """A number for a new assignment, never given twice in this process, so that readers do not mix."""
+        """A number for a new assignment, unique in this process, so that those of several readers differ."""
         return next(self._sessions)
 
     def next_op(self) -> int:
-        """A number for a call of a reader: what one poll brought has the same."""
+        """A number for a call of a reader. All rows of one poll have the same number."""
         return next(self._ops)
 
     def reserve(self, who: StreamIdentity, first: int, last: int) -> None:
-        """These sequences may be sent once this returns: the file has been told."""
+        """Write that these sequences may be sent, before they are: they may be sent once this returns."""
         now_ns = self._clock.monotonic_ns()
         self.history.append_durably(_stream_row("reserve", "invoke", who, first, last, now_ns, now_ns))
 
     def incarnation(self, who: StreamIdentity, next_sequence: int, *, known: bool) -> None:
-        """A producer instance was made (``known`` false) or its producer id and epoch were learned."""
+        """Record that a producer instance was created, or (``known``) that its producer id and epoch are known."""
         now_ns = self._clock.monotonic_ns()
         outcome: HistoryOutcome = "ok" if known else "invoke"
         row = _stream_row("incarnation", outcome, who, next_sequence, next_sequence, now_ns, now_ns)
@@ -116,7 +116,7 @@ class Recorder:
     def sent(
         self, who: StreamIdentity, spans: Iterable[SentSpan], size_bytes: Callable[[int, int], int], acks: str
     ) -> None:
-        """What became of sequences, as one poll of the client told. ``size_bytes`` is that of a range of them."""
+        """Record the outcomes from one poll of the client. ``size_bytes`` computes the size of a range of sequences."""
         now_ns = self._clock.monotonic_ns()
         for span in spans:
             row = _stream_row("send", span.outcome, who, span.first_sequence, span.last_sequence, 0, now_ns)
@@ -146,18 +146,18 @@ class Recorder:
             self._observer(CountedRequest(name, latency_ms, span.records, bytes_in_all, span.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
-        """Reserved sequences that were certainly never handed to a client."""
+        """Record reserved sequences that were certainly never handed to a client."""
         now_ns = self._clock.monotonic_ns()
         self.history.append(_stream_row("unsent", "fail", who, first, last, now_ns, now_ns))
 
     def retried(self, who: StreamIdentity, first: int, last: int, since_ns: int, records: int, reason: str) -> None:
-        """The client sends ``records`` of these sequences again, or may; they were outstanding since ``since_ns``."""
+        """Record that the client resends, or may, ``records`` of these sequences, outstanding since ``since_ns``."""
         self._client_event("retry", who, first, last, since_ns, records, reason)
 
     def disconnected(
         self, who: StreamIdentity, first: int, last: int, since_ns: int, connections: int, reason: str
     ) -> None:
-        """The client lost connections, with these sequences outstanding; both are -1 if none were."""
+        """Record that the client lost connections while these sequences were outstanding (-1 and -1 if none)."""
         self._client_event("disconnect", who, first, last, since_ns, connections, reason)
 
     def _client_event(
@@ -168,7 +168,7 @@ class Recorder:
         self.history.append(row._replace(count=count, error=reason))
 
     def polled(self, topic: str, polled: PolledRows, size_bytes: int) -> None:
-        """What one poll of a reader brought."""
+        """Record the rows of one poll of a reader."""
         for row in polled.rows:
             self.history.append(row)
             self.tally.count("read", row.last_offset - row.first_offset + 1)
@@ -184,7 +184,7 @@ class Recorder:
             )
 
     def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
-        """Anything else that happened: an error of the client, a fatal one, a new assignment's reason."""
+        """Record anything else, such as an error of the client, or the reason of a new assignment."""
         now_ns = self._clock.monotonic_ns()
         if who is None:
             row = HistoryRow("note", "info", topic, invoke_ns=now_ns, complete_ns=now_ns)
@@ -207,13 +207,13 @@ class Recorder:
             self.note(text, who=who, topic=topic, session=session)
 
     def tick(self) -> None:
-        """Flush what is due; once a second write the status and a point of the series. Call it a few times a second."""
+        """Flush if due; once a second, write the status and a point of the series. Call it several times a second."""
         self.history.flush_if_due()
         if self._clock.monotonic_ns() - self._point_ns >= SERIES_INTERVAL_NS:
             self._write_point()
 
     def close(self) -> None:
-        """Write the last point, and close the history with its end mark. A second call does nothing."""
+        """Write the last point, and close the history with its end mark. A second call has no effect."""
         if not self.history.closed:
             self.history.close()
             self._write_point()

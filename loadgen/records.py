@@ -1,4 +1,4 @@
-"""What one stream writes: the key and the value of each of its sequences. Pure; the same sequence gives the same bytes.
+"""Makes the key and the value of each record of a stream. Pure: the same sequence always gives the same bytes.
 
 Owns putting sizes, keys and sequenced values together. Does not own the draws (``loadgen.choices``) nor the layout of
 a value (``verifier.evidence.sequenced_value``).
@@ -48,5 +48,5 @@ class TransferRecords(StreamRecords):
         self._account = run_id, stream
 
     def key(self, sequence: int) -> bytes | None:
-        """What the transfer says."""
+        """The key of the record, which says what the transfer adds to the account."""
         return transfer_key(*self._account, sequence)

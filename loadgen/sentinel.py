@@ -1,4 +1,4 @@
-"""``python -m loadgen.sentinel``: one acknowledged sentinel in every partition. Owns that task and its command.
+"""``python -m loadgen.sentinel``: writes one acknowledged sentinel to every partition. Owns this task and its command.
 
 A sentinel is a sequenced value with its flag set, of stream ``SENTINEL_STREAM + partition``. Everything that was
 acknowledged before it in time lies below its offset in its partition's log, so reading through it reads all of that.
@@ -22,7 +22,7 @@ from verifier.evidence.sequenced_value import FLAG_SENTINEL, SENTINEL_STREAM, Va
 
 ATTEMPT_TIMEOUT_S = 8.0
 PAUSE_S = 0.2
-#: More attempts than any deadline allows.
+#: The number of sequences to reserve: more attempts than any deadline allows.
 RESERVE = 10_000
 
 
@@ -47,7 +47,7 @@ class Sentinels:
         self._tried = dict.fromkeys(partitions, 0)
 
     def place(self, deadline_s: float, pause: Callable[[float], object]) -> bool:
-        """Attempt until every partition has its sentinel (True) or the deadline has passed (False)."""
+        """Try until every partition has its sentinel (returns True), or the deadline has passed (returns False)."""
         deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(deadline_s)
         for partition in self.offsets:
             self._recorder.reserve(self._identity(partition, 0), 0, RESERVE - 1)
@@ -61,7 +61,7 @@ class Sentinels:
         return None not in self.offsets.values()
 
     def _attempt(self, attempt: int, timeout_s: float) -> bool:
-        """One sentinel to each partition that lacks one; True if none lacks one now."""
+        """Send a sentinel to each partition that lacks one. Returns whether all have one now."""
         invoke_ns = self._clock.monotonic_ns()
         values = {
             partition: ValueEncoder(self._run_id, SENTINEL_STREAM + partition, flags=FLAG_SENTINEL).encode(

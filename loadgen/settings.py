@@ -37,19 +37,19 @@ ConfigValue = str | int | float | bool
 PRODUCERS = "producers"
 READERS = "readers"
 
-#: Which client producers and readers use: librdkafka through confluent-kafka, or this project's own.
+#: The clients of producers and readers: librdkafka through confluent-kafka, or gapless's own.
 CONFLUENT, NATIVE = "confluent", "native"
 CLIENTS = (NATIVE, CONFLUENT)
-#: The final phase has one more, which blocks and so is no client for Locust's greenlets.
+#: A further client for the final phase. It blocks, so Locust's greenlets cannot use it.
 KAFKA_PYTHON = "kafka-python"
 FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
-#: Readers of different clients: what one of them passes over, or is handed twice, the other one sees.
+#: Two different clients, so that one shows if the other skips records or delivers them twice.
 DEFAULT_READERS = (CONFLUENT, NATIVE)
 DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
 ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
 
-#: Keys of a client that a load decides itself, and why no one else can.
+#: Configuration keys that only the load can set -> why.
 _OWN_KEYS = {
     "bootstrap.servers": "the load sets its own addresses",
     "client.id": "each of the load's clients has a name of its own",
@@ -63,17 +63,17 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """One load. Raises ``SettingsError`` for values that make no sense.
+    """One load. Raises ``SettingsError`` for invalid values.
 
-    ``rate`` is records per second in all, shared evenly by the producer users, and changed by ``shape``. With
-    ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with
-    at most that many records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution
-    of sizes. ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its
-    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
-    streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
-    the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
-    ``final_readers`` those of the final phase; ``isolated`` ones are handed only what is
-    committed, but for the live ones of ``uncommitted_reader``.
+    ``rate`` is the total number of records per second, divided evenly among the producer users, and changed by
+    ``shape``. With ``outstanding`` above 0, there is no rate: each producer sends as fast as records are acknowledged,
+    with at most this many unacknowledged. ``value_bytes`` is the size of a value including its header, or a
+    distribution of sizes. ``producer_config`` and ``consumer_config`` have keys of the client, on top of the defaults
+    of its adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the
+    number of streams, which are divided among ``processes`` processes. Each producer user writes one stream, unless
+    ``kind`` says otherwise (``loadgen.kinds``, which also owns the form of ``transactions``). ``readers`` has the
+    client of each live reader, ``final_readers`` those of the final phase. With ``isolated``, readers get only
+    committed records, except the live readers with the client ``uncommitted_reader``.
     """
 
     run_id: int
@@ -173,7 +173,7 @@ class LoadSettings:
         return self.kind in TRANSACTIONAL
 
     def reads_committed(self, client: str, *, is_final: bool) -> bool:
-        """Whether a reader of that client is to be handed only what is committed, unless the configuration says so.
+        """Whether a reader with this client gets only committed records.
 
         If they are ``isolated``, all are, but the live readers of ``uncommitted_reader``.
         """
@@ -230,12 +230,12 @@ class LoadSettings:
 
 
 def uncommitted_reader(readers: Sequence[str]) -> str:
-    """The client whose live readers see what is aborted, too: the first one, if there are others beside it."""
+    """The client whose live readers also get aborted records: the first one, if there are several; else ""."""
     return readers[0] if len(set(readers)) > 1 else ""
 
 
 def refuse_own_keys(option: str, config: Mapping[str, object]) -> None:
-    """Refuse what a load would not use, or could not: ``option`` is where it was given. Raises SettingsError."""
+    """Raises SettingsError for keys that the load would ignore or cannot use. ``option`` is where they were given."""
     for key, reason in _OWN_KEYS.items():
         if key in config:
             raise SettingsError(f"{option} {key}={config[key]}: {reason}; leave it out")

@@ -38,7 +38,7 @@ class RateShape:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the rate is what the load says, always."""
+        """Whether the rate never changes."""
         return all(factor == 1.0 for _, factor in self.pieces)
 
     def work(self, seconds: float) -> float:
@@ -66,7 +66,7 @@ class RateShape:
 
 
 def parse_shape(spec: ShapeSpec) -> RateShape:
-    """The shape that is written so. Raises SpecError."""
+    """Parse a shape as it is written in YAML. Raises SpecError."""
     name, value = one_of("shape", spec, ("constant", "steps", "bursts"))
     if name == "constant":
         return RateShape()

@@ -1,7 +1,7 @@
-"""Spans: how single outcomes become rows of the history. Pure.
+"""Combines outcomes of single records into spans, which become rows of the history. Pure.
 
-Owns the coalescing of delivery reports and of delivered records, and the rule which offsets of delivery reports can
-be believed. Does not own columns or files.
+Owns how delivery reports and delivered records are combined, and which offsets in delivery reports can be trusted. Does
+not own columns or files (``verifier.evidence``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SentSpan:
 
 
 class OffsetTrust:
-    """Tells which reported offsets are real. One per producer instance and partition.
+    """Decides which reported offsets are real. There is one for each producer instance and partition.
 
     librdkafka numbers the records of a batch from the response's base offset on, also when that is -1 or -1001
     (DUPLICATE_SEQUENCE_NUMBER, acks=0: ``rd_kafka_msgq_set_metadata`` counts up without looking), so that later
@@ -116,7 +116,7 @@ def ranges(sequences: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 class ReadRecord(NamedTuple):
-    """One record as a consumer handed it out; ``value`` is None for a null value."""
+    """One record as a consumer delivered it. ``value`` is None for a null value."""
 
     partition: int
     offset: int

@@ -11,11 +11,11 @@ from typing import Any
 
 
 class SpecError(ValueError):
-    """What was written cannot be understood; the message says what can."""
+    """A specification is invalid. The message says what is valid."""
 
 
 def one_of(what: str, spec: object, words: Sequence[str]) -> tuple[str, Any]:
-    """``word`` or ``{word: value}`` as the word and its value (None for a word alone). Raises SpecError."""
+    """Split ``word`` or ``{word: value}`` into the word and its value, None for a plain word. Raises SpecError."""
     if isinstance(spec, Mapping) and len(spec) == 1:
         ((word, value),) = spec.items()
     else:

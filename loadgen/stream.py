@@ -1,12 +1,12 @@
-"""One stream: a logical producer on one partition, through as many producer instances as it takes.
+"""One stream: a logical producer on one partition, which uses as many producer instances as necessary.
 
-Owns the sequence (from 0, without gap at the source), its reservation, what is outstanding, and incarnations. Does
-not own pacing, the client, nor threads: nothing here blocks, and ``send``/``poll`` are called by one thread or by the
-greenlets of one hub.
+Owns the sequences (from 0, without gaps at the source), their reservation, which records are outstanding, and
+incarnations. Does not own pacing, the client, or threads: nothing here blocks, and one thread, or the greenlets of one
+hub, call ``send`` and ``poll``.
 
-An instance that failed for good is retired before the next one starts: it is purged and polled until it has said what
-became of everything, or a second has passed; what it had outstanding is ``info``. What a failure's code allows to claim
-of a record is the client library's table (``outcomes.recorded_outcome``), for every client.
+Before a new instance starts, one that failed for good is purged, and polled until it has reported all outcomes or a
+second has passed; records that are still outstanding become ``info``. For every client, the same table decides which
+outcome a failure's code allows (``outcomes.recorded_outcome``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RETIRE_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class Incarnation:
-    """One producer instance. Its callbacks write here and nowhere else, so a late one cannot touch its successor."""
+    """One producer instance. Its callbacks write only here, so that late ones cannot affect its successor."""
 
     number: int
     trust: OffsetTrust
@@ -81,18 +81,18 @@ class ProducerStream:
         self._reserved_to = 0
         self._outstanding: dict[int, int] = {}  # sequence -> intended time
         self._closed = False
-        #: The number of the transaction that its records belong to; -1 outside of transactions.
+        #: the number of the current transaction; -1 outside of transactions
         self.op = -1
         self._current = self._new_incarnation(0)
 
     @property
     def number(self) -> int:
-        """The stream's number, its own in the whole run."""
+        """The stream's number, which is unique in the run."""
         return self._stream
 
     @property
     def identity(self) -> StreamIdentity:
-        """Whose records these are now."""
+        """What the next records belong to."""
         current = self._current
         return StreamIdentity(
             self._topic, self._partition, self._stream, current.number, *current.recorded_identity, self.op
@@ -100,7 +100,7 @@ class ProducerStream:
 
     @property
     def outstanding(self) -> int:
-        """Records handed to the client of which nothing is known yet."""
+        """The number of records that were handed to the client and have no outcome yet."""
         return len(self._outstanding)
 
     @property
@@ -116,7 +116,7 @@ class ProducerStream:
         return self._closed
 
     def send(self, intended_ns: int) -> bool:
-        """Hand the next sequence to the client. False if it cannot take it now: the same sequence is tried again."""
+        """Hand the next record to the client. False if it cannot take it now; the next call tries the same sequence."""
         current = self._current
         if self._closed or current.client is None or current.fatal is not None:
             return False
@@ -135,7 +135,7 @@ class ProducerStream:
         return True
 
     def skip_to(self, sequence: int) -> None:
-        """Never send what comes before ``sequence``."""
+        """Continue with ``sequence``; earlier sequences are never sent."""
         if sequence > self._next_sequence:
             self._reserve(sequence - 1)
             self._recorder.never_sent(self.identity, self._next_sequence, sequence - 1)
@@ -148,7 +148,7 @@ class ProducerStream:
             self._reserved_to = last + 1
 
     def poll(self) -> None:
-        """Take what the client reports, record it, and replace an instance that failed for good."""
+        """Record what the client reports, and replace an instance that failed for good."""
         current = self._current
         if current.client is None:
             return
@@ -165,7 +165,7 @@ class ProducerStream:
             self._current = self._new_incarnation(current.number + 1)
 
     def close(self) -> None:
-        """Stop for good: what is outstanding becomes ``info``, what was reserved and never sent ``fail``.
+        """End the stream: outstanding records become ``info``, reserved ones that were never sent ``fail``.
 
         A second call does nothing. The caller waits beforehand for as long as it cares to (``outstanding``).
         """
@@ -198,7 +198,7 @@ class ProducerStream:
         return current
 
     def _retried(self, incarnation: Incarnation, told: Retried) -> None:
-        """The client sends again: which sequences, or else all that may have been among them.
+        """Record that the client resends these sequences or, if it does not say which, all that it may resend.
 
         Deliveries that were reported before it are collected when the poll is over: their sequences still count as
         outstanding here, and the range is too wide by them, never too narrow.
@@ -223,7 +223,7 @@ class ProducerStream:
         return self._outstanding.get(sequence, self._clock.monotonic_ns())
 
     def _collect(self) -> None:
-        """Record identity, errors and deliveries that the last poll brought."""
+        """Record the identity, the errors and the deliveries from the last poll."""
         current = self._current
         if current.identity != current.recorded_identity:
             current.recorded_identity = current.identity
@@ -244,7 +244,7 @@ class ProducerStream:
         for sequence, failure, offset in reports:
             intended_ns = self._outstanding.pop(sequence, None)
             if intended_ns is None:
-                # the client said it twice, or of something that was never given to it: the first word stands
+                # a second report, or one about a record that the client never got: the first report counts
                 self._recorder.error(f"delivery report of sequence {sequence}, not outstanding", who=self.identity)
                 continue
             if failure is None:
@@ -257,7 +257,7 @@ class ProducerStream:
         return deliveries
 
     def _refused(self, failure: Failure) -> None:
-        """The client raised instead of queueing: that sequence is still ours."""
+        """Handle a refusal by the client, which did not queue the record."""
         self._recorder.error(f"not queued: {failure.text}", who=self.identity)
         if failure.is_fatal:
             self._failed_for_good(failure.text)

@@ -1,4 +1,4 @@
-"""Counting what a load process does, per second and in all. Owns the numbers of a ``SeriesPoint``; pure.
+"""Counts what a load process does, per second and in total. Owns the numbers of a ``SeriesPoint``. Pure.
 
 Latencies are kept one by one for the running interval and reduced to exact quantiles when it ends.
 """
@@ -55,15 +55,15 @@ class Tally:
         self._latencies_ns.extend(latencies_ns)
 
     def acknowledged(self, partition: int, now_ns: int) -> None:
-        """Something was acknowledged in this partition."""
+        """Note when a record was acknowledged in this partition."""
         self._last_acked_ns[partition] = now_ns
 
     def loop_lag(self, lag_ms: float) -> None:
-        """How late the process's own ticker woke; the interval keeps the worst."""
+        """Note how late the process's ticker woke up. Each interval keeps the largest value."""
         self._loop_lag_ms = max(self._loop_lag_ms, lag_ms)
 
     def point(self, now_ns: int, backlog: int) -> SeriesPoint:
-        """End the interval: its point, and a new interval begins. ``backlog``: records due and not yet handed over."""
+        """End the interval and begin a new one; returns its point. ``backlog``: records that are due but not sent."""
         p50 = p99 = worst = None
         if self._latencies_ns:
             values = milliseconds_of(self._latencies_ns)

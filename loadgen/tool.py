@@ -1,4 +1,4 @@
-"""What the final phase's two command-line tools share: their arguments, their clients, their output.
+"""The common part of the final phase's two command-line tools: their arguments, their clients and their output.
 
 Plain processes without gevent: the load has ended when they run. One JSON object on stdout, logs on stderr.
 """
@@ -56,7 +56,7 @@ def parser(program: str, description: str, clients: Sequence[str]) -> argparse.A
 
 
 def resolve(parsed: argparse.Namespace) -> ToolArguments:
-    """Raises ``SettingsError``."""
+    """The arguments with the load's settings. Raises ``SettingsError``."""
     history = Path(parsed.history)
     if not history.parent.is_dir():
         raise SettingsError(f"there is no directory {history.parent} for the history")
@@ -88,7 +88,7 @@ def reader_factory(arguments: ToolArguments) -> ReaderFactory:
 
 
 def reads_committed(arguments: ToolArguments) -> bool:
-    """Whether the final reader is handed only what is committed."""
+    """Whether the final reader gets only committed records."""
     return arguments.settings.reads_committed(arguments.client, is_final=True)
 
 
@@ -97,6 +97,6 @@ def start_logging() -> None:
 
 
 def put_result(result: Mapping[str, Any]) -> None:
-    """The one JSON object on stdout."""
+    """Print the result on stdout, as one JSON object."""
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()

@@ -1,6 +1,7 @@
-"""The topic of a load that was started by hand: found, made, and asked about. Owns these steps; they block.
+"""Finds, creates and examines the topic of a standalone load. Every function blocks.
 
-In a run of the conductor the topic exists before the load starts, and nothing here is called.
+In a run of the conductor, the topic exists before the load starts, and nothing here is called. Does not write to the
+topic.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from loadgen.settings import LoadSettings, SettingsError
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
-#: What a verdict depends on.
+#: The topic's settings on which a verdict depends.
 JUDGED_BY = ("cleanup.policy", "min.insync.replicas", "unclean.leader.election.enable")
-#: A question whose answer the load can do without.
+#: The time limit for optional information.
 QUESTION_TIMEOUT_S = 3.0
 AGAIN_S = 0.2
-#: Where a log begins, and where it ends.
+#: The queries for the beginning and the end of a log.
 _ENDS = (OffsetSpec.earliest(), OffsetSpec.latest())
 
 
@@ -45,7 +46,7 @@ def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
             )
         if _create(admin, settings):
             return settings
-        # another worker of the same load was faster
+        # another worker of the same load has created it meanwhile
         partitions = _partitions(admin, bootstrap, settings.topic) or settings.partitions
     if partitions != settings.partitions:
         logger.info("topic %s has %d partitions; all of them are used", settings.topic, partitions)
@@ -93,7 +94,7 @@ def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> 
 
 
 class Log(NamedTuple):
-    """Where a partition's log begins, and where the next record will stand."""
+    """The first offset of a partition's log, and the offset of the next record."""
 
     begin: int
     end: int
@@ -126,13 +127,13 @@ def _offsets(admin: AdminClient, topic: str, partitions: int, spec: OffsetSpec) 
 
 
 def topic_config(bootstrap: str, topic: str) -> dict[str, str]:
-    """What a verdict depends on of a topic's configuration; empty if the cluster does not tell."""
+    """The topic's settings on which a verdict depends; empty if the cluster does not answer."""
     told = _described(bootstrap, topic)[0]
     return {name: value for name, value in told.items() if name in JUDGED_BY and value is not None}
 
 
 def why_not_written(bootstrap: str, topic: str) -> str | None:
-    """What is wrong with a cluster or a topic that acknowledges nothing, as far as it shows; None if it does not."""
+    """Why a cluster or a topic acknowledges nothing, in words; None if that does not show."""
     try:
         found = _admin(bootstrap).list_topics(timeout=QUESTION_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
@@ -144,11 +145,11 @@ def why_not_written(bootstrap: str, topic: str) -> str | None:
 
 
 def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """What the cluster says about a topic and of one broker; nothing of what it does not answer in time."""
+    """The settings of a topic and of one broker; empty if the cluster does not answer in time."""
     admin = _admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
     try:
-        # any broker stands for all: their limits are meant to be the same
+        # any broker will do, because all should have the same limits
         brokers = sorted(admin.list_topics(timeout=QUESTION_TIMEOUT_S).brokers)
         resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers[:1]]
         asked = admin.describe_configs(resources, request_timeout=QUESTION_TIMEOUT_S)

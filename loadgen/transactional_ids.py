@@ -1,7 +1,7 @@
-"""The ``transactional.id`` of each transactional producer of a load. Pure; owns the names.
+"""The ``transactional.id`` of each transactional producer of a load. Pure. Owns only the names.
 
-Without rivals each producer has one of its own, which tells its process. With rivals several have the same one, each in
-another process: its name tells no process.
+Without rivals, each producer has its own id, which includes the name of its process. With rivals, several producers in
+different processes share an id, which names no process.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ _SHARED = "shared"
 
 
 def transactional_id(run_id: int, process: str, first_stream: int) -> str:
-    """That of the producer in this process whose first stream this is."""
+    """The id of the producer in this process whose first stream is ``first_stream``."""
     return f"gapless-{run_id}-{process}-{first_stream}"
 
 
 def shared_id(run_id: int, producer: int, producers: int, rivals: int) -> str:
-    """That of a producer, by its number among all of the load, and of its ``rivals`` - 1 rivals.
+    """The id that a producer, by its number among all of the load, shares with its ``rivals`` - 1 rivals.
 
     Processes have producers with numbers in a row, so those who share an id are as far apart as can be.
     """

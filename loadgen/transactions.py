@@ -1,10 +1,9 @@
-"""A transactional producer of the load: several streams, one transaction at a time, through as many instances as it
-takes.
+"""A transactional producer of the load: several streams, and one transaction at a time.
 
-Owns the life of its transactions and what the history says about them (docs/history.md "Transactions"). Does not own
-pacing, nor what a stream writes (``loadgen.stream``). An instance that was fenced, or failed for good, is replaced by
-one with the same ``transactional.id``, whose initialization aborts what the other left open. Nothing here waits:
-``call`` does what may take time.
+Owns the life of its transactions, and what the history says about them (docs/history.md "Transactions"). Replaces an
+instance that was fenced or failed for good with one that has the same ``transactional.id``, whose initialization aborts
+what the other left open. Nothing here waits: ``call`` does the work that may take time. Does not own pacing, or what a
+stream writes (``loadgen.stream``).
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from verifier.evidence.history import HistoryOutcome, HistoryRow
 
 logger = logging.getLogger(__name__)
 
-#: Does blocking work, and gives back how it was refused.
+#: Does blocking work; returns its refusal, or None.
 Call = Callable[[bool, Callable[[], None]], TransactionRefusal | None]
-#: Makes a stream: of its number, its factory of clients and what disposes of one.
+#: Makes a stream from its number, its factory of clients, and a function that disposes of a client.
 StreamFactory = Callable[
     [int, Callable[[ClientCallbacks], ProducerClient], Callable[[ProducerClient], None]], ProducerStream
 ]
@@ -40,9 +39,9 @@ Ending = Literal["commit", "abort"]
 
 
 class TransactionalProducer:
-    """One producer with a ``transactional.id``. ``make_stream`` makes its ``streams``, of which the numbers are given.
+    """One producer with a ``transactional.id``. ``make_stream`` makes its streams, whose numbers are in ``streams``.
 
-    ``is_over`` is asked whether a call that was begun at a time has been repeated for long enough.
+    ``is_over`` gets the time in ns when a call began, and returns whether it was repeated for long enough.
     """
 
     def __init__(
@@ -65,12 +64,12 @@ class TransactionalProducer:
         self._is_over = is_over
         self._width = len(streams)
         self._shared = SharedClient(0, self._width, make_client, dispose)
-        #: The instance that each stream has a part of.
+        #: stream -> the instance that it uses
         self._attached: dict[int, SharedClient] = {}
         self._is_initialized = False
-        #: The producers that have taken over, until they are disposed of.
+        #: the producers that have taken over, until they are disposed of
         self._usurpers: list[TransactionalClient] = []
-        #: The instance and the number of the open transaction.
+        #: the instance and the number of the open transaction
         self._open: tuple[SharedClient, int] | None = None
         self.streams: Sequence[ProducerStream] = [
             make_stream(number, partial(self._new_part, at), _release) for at, number in enumerate(streams)
@@ -78,7 +77,7 @@ class TransactionalProducer:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction was begun and has not ended. One whose instance has failed is abandoned here."""
+        """Whether a transaction is open. Abandons one whose instance has failed."""
         if self._open is not None and self._open[0].is_failed:
             self._abandon("its producer failed")
         return self._open is not None
@@ -90,16 +89,16 @@ class TransactionalProducer:
 
     @property
     def instance(self) -> int:
-        """The number of the present instance: how many there were before it."""
+        """The number of the current instance, from 0."""
         return self._shared.number
 
     @property
     def outstanding(self) -> int:
-        """Records of which nothing is known yet."""
+        """The number of records without an outcome yet."""
         return sum(stream.outstanding for stream in self.streams)
 
     def is_ready(self) -> bool:
-        """Whether a transaction can begin. A new instance is initialized first, which waits."""
+        """Whether a transaction can begin. Initializes a new instance first, which may take time."""
         shared = self._shared
         if shared.is_failed or self.outstanding or any(self._attached[each] is not shared for each in self._attached):
             return False
@@ -132,10 +131,10 @@ class TransactionalProducer:
         return True
 
     def take_over(self, *, occupies: bool = False) -> None:
-        """Have another producer get the ``transactional.id``: from then on this one is a zombie, and does not know it.
+        """Have another producer take the ``transactional.id``, so that this one becomes a zombie without knowing it.
 
-        The other one writes nothing; what this one left open is aborted for it. ``occupies``: it has a transaction of
-        its own open until this one has ended.
+        The other producer writes nothing; its initialization aborts the open transaction of this one. ``occupies``: it
+        keeps a transaction of its own open until this one has ended.
         """
         if self._open is None:
             return
@@ -155,7 +154,7 @@ class TransactionalProducer:
             self._dispose_of_usurpers()
 
     def end(self, end: Ending) -> None:
-        """Commit, or abort. What cannot be committed is aborted, and what cannot be aborted is abandoned."""
+        """End the transaction. If it cannot be committed, abort it; if it cannot be aborted, abandon it."""
         try:
             self._end(end)
         finally:
@@ -174,7 +173,7 @@ class TransactionalProducer:
             self._finish("abort")
 
     def _finish(self, end: Ending) -> TransactionRefusal | None:
-        """One attempt: the same call until it has an outcome, or for as long as anyone waits for it."""
+        """Repeat the call that ends the transaction until it has an outcome, or until ``is_over``."""
         if self._open is None:
             return None
         (shared, _), invoke_ns = self._open, self._clock.monotonic_ns()
@@ -193,12 +192,12 @@ class TransactionalProducer:
         return refusal
 
     def _abandon(self, reason: str) -> None:
-        """The open transaction is left to the initialization of the next instance, or to its timeout."""
+        """Leave the open transaction to the initialization of the next instance, or to its timeout."""
         self._write("abort", "info", self._clock.monotonic_ns(), f"abandoned: {reason}")
         self._open = None
 
     def _level(self) -> None:
-        """Each round has the same sequence in all streams: what one of them lacks of a round is never sent."""
+        """Bring all streams to the same sequence, by skipping the records that some of them lack."""
         furthest = max(stream.next_sequence for stream in self.streams)
         for stream in self.streams:
             stream.skip_to(furthest)

@@ -1,6 +1,7 @@
-"""Whether a load wrote anything, and if not, the likely cause, from what its producers were told. Pure.
+"""Says whether a load wrote anything and, if not, the likely cause, from the errors of its producers. Pure.
 
-Clients tell an error as ``NAME: text``, with Kafka's name or librdkafka's own, which begins with an underscore.
+The texts of errors have the form ``NAME: text``, with Kafka's name or one of librdkafka, which begins with an
+underscore. Prints nothing (``loadgen.users.exit_status``).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import NamedTuple
 
 _NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{4,}(?=: )")
 
-#: Names of errors, and what comes after them; those first that leave no doubt. A client that reaches no broker says
-#: in the end of everything that it timed out.
+#: Names of errors and their cause, beginning with unambiguous ones. A client that reaches no broker finally reports a
+#: timeout for everything.
 _CAUSES: tuple[tuple[frozenset[str], str], ...] = (
     (
         frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}),
@@ -38,19 +39,19 @@ _CAUSES: tuple[tuple[frozenset[str], str], ...] = (
 
 
 class WrittenState(NamedTuple):
-    """Whether a process wrote anything, and if not, why, as far as it knows."""
+    """Whether a process wrote anything and, if not, the known cause."""
 
     has_written: bool
     cause: str | None = None
 
     @property
     def kind(self) -> tuple[bool, str]:
-        """What is worth telling again; the words of a client change all the time."""
+        """The part whose change is worth a new report, without the client's text, which changes all the time."""
         return self.has_written, (self.cause or "").partition(":")[0]
 
     @classmethod
     def together(cls, processes: Iterable[WrittenState]) -> WrittenState:
-        """What several processes come to: one that wrote is enough, and one that knows a cause."""
+        """The combined state of several processes: it is enough if one wrote, and if one knows a cause."""
         told = list(processes)
         if any(each.has_written for each in told):
             return cls(True)
@@ -64,7 +65,7 @@ def name_of(error: str) -> str:
 
 
 def likely_cause(errors: Mapping[str, str]) -> str | None:
-    """One clause, with the client's words in brackets; None if nothing was told that says anything.
+    """The likely cause in one clause, with the client's text in brackets; None if no error shows one.
 
     ``errors`` are the last text of each name.
     """

@@ -1,7 +1,7 @@
 """A workload: what a load writes, and how fast, declared as one value. Owns its fields and their checks.
 
-A field that is None is left to the options of anyone who starts the load. Does not own what the fields come to
-(``shapes``, ``choices``, ``pace``), files and names (``workloads``), nor which client carries it. As YAML:
+A field that is None is left to the options of the load. Does not own what the fields mean (``shapes``, ``choices``,
+``pace``), files and names (``workloads``), or which client writes the records. As YAML:
 
 ```yaml
 summary: what it is for
@@ -42,12 +42,12 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class WorkloadError(SettingsError):
-    """The workload does not exist, or contradicts an option; the message names the field."""
+    """The workload does not exist, or contradicts an option. The message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One workload; None where it says nothing. Raises WorkloadError for values that make no sense."""
+    """One workload. A field that it does not set is None. Raises WorkloadError for invalid values."""
 
     name: str
     summary: str = ""
@@ -122,7 +122,7 @@ class Workload:
             raise self._of_option(options, changes) or error from error
 
     def _of_option(self, options: Mapping[str, tuple[str, Any]], changes: Mapping[str, Any]) -> WorkloadError | None:
-        """The refusal of the first option that cannot be; None if it is not a single one that is wrong."""
+        """The refusal of the first invalid option; None if only a combination of options is invalid."""
         for name, value in changes.items():
             try:
                 replace(self, **{name: value})
@@ -172,7 +172,7 @@ class Workload:
         return parse_keys(self.keys or "none")
 
     def load_fields(self) -> dict[str, Any]:
-        """What it says about ``LoadSettings``, which has a default for everything else."""
+        """The fields of ``LoadSettings`` that the workload sets. All others have defaults."""
         said = {
             "rate": self.records_per_s or None,
             "shape": self.shape,

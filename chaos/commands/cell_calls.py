@@ -1,7 +1,7 @@
-"""How a cell of a sweep is run, and how runs are judged together: the calls that the runner makes.
+"""The calls with which a sweep runs a cell and judges several runs together.
 
-Owns the command line of a cell and the settings of the verdict. Which cell is next, and when runs are judged, is the
-runner's.
+Owns the command line of a cell and the settings of the verdict. Does not own which cell is next, or when runs are
+judged (``chaos.sweeps.sweep_runner``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 
 class CellCalls(NamedTuple):
-    """``left``: a line on each thing that a killed sweep had left."""
+    """The calls of one sweep. ``left`` has a line on each thing that a killed sweep had left behind."""
 
     command: CellCommand
     judge: Judge
@@ -33,7 +33,7 @@ class CellCalls(NamedTuple):
 
 
 def calls_of(chosen: Sweep, keep: Keep, spark_master: str, left: Sequence[str]) -> CellCalls:
-    """Those of one sweep."""
+    """The calls for this sweep."""
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
         later = bool(chosen.judged_at_once)

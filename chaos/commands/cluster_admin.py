@@ -24,9 +24,9 @@ from verifier.evidence.run_directory import read_json
 
 #: How long a command waits for the cluster.
 TIMEOUT_MS = 15_000
-#: The greatest numbers that requests can carry.
+#: The largest numbers that fit into the fields of requests.
 MOST_LONG, MOST_INT, MOST_SHORT = 2**63 - 1, 2**31 - 1, 2**15 - 1
-#: In the state file, where plain clients are to connect, and where brokers do.
+#: The keys in the state file for the addresses of clients and of brokers.
 CLIENTS, BROKERS = "bootstrap.servers", "peers"
 
 ServerOption = Annotated[
@@ -45,7 +45,7 @@ def admin_of(
     reason: Callable[[AdminError | TimeoutError], str] = str,
     listener: str = CLIENTS,
 ) -> Iterator[Admin]:
-    """Of the cluster that is meant, at this listener of it. What it refuses is one line, and ends with 1."""
+    """An admin client for the chosen cluster, at this listener. A refusal prints a line and ends with exit status 1."""
     servers = _servers(data, listener) if bootstrap_server is None else bootstrap_server
     try:
         admin = Admin(
@@ -62,7 +62,7 @@ def admin_of(
 
 
 def _way_out(error: Exception, bootstrap_server: str | None, data: Path) -> str:
-    """Of a cluster that did not answer in time: what to look at; "" for one that did."""
+    """What to check if the cluster did not answer in time; "" for any other error."""
     if not isinstance(error, TimeoutError):
         return ""
     if bootstrap_server is None:
@@ -81,7 +81,7 @@ def _servers(data: Path, listener: str) -> str:
 
 @contextmanager
 def sendable(option: str) -> Iterator[None]:
-    """What no request can carry is a bad argument, before anything is asked. Raises BadRequest."""
+    """Turn a value of ``option`` that does not fit into a request into a BadRequest."""
     try:
         yield
     except ValueError as error:
@@ -89,13 +89,13 @@ def sendable(option: str) -> Iterator[None]:
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """The rows below their heads; what is None is not known."""
+    """Print rows below their headings. None stands for an unknown value."""
     lines = [tuple(map(str.upper, heads)), *(tuple(map(_cell, row)) for row in rows)]
     print("\n".join(map(printable, table(lines))))
 
 
 def status_with_missing(what: str, missing: Sequence[str], command: str) -> int:
-    """A line for each that does not exist, and the exit status; ``command`` lists those that do."""
+    """Print a line for each missing name; returns the exit status. ``command`` lists the names that exist."""
     for each in missing:
         print(printable(f"gapless: there is no {what} {each}; 'gapless {command}' shows all"), file=sys.stderr)
     return int(Exit.INVALID if missing else Exit.VALID)

@@ -1,4 +1,4 @@
-"""Which commit of the sources runs. Owns asking git; that there is no checkout, or no git, is no error."""
+"""Asks git for the commit of the running sources. It is not an error if there is no checkout, or no git."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PATIENCE_S = 10.0
 
 
 def commit(sources: Path = SOURCES) -> str | None:
-    """The abbreviated commit, with ``-dirty`` if tracked files were changed; None if that cannot be said."""
+    """The abbreviated commit, with ``-dirty`` if tracked files were changed; None if it is unknown."""
     if not (sources / ".git").exists():
         return None
-    # The only name that git may describe it by is the commit's own.
+    # --exclude=* keeps git from describing the commit by a tag
     asked = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         told = subprocess.run(

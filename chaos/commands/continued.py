@@ -20,7 +20,7 @@ from chaos.sweeps.summary import SCHEMA
 from chaos.sweeps.sweep_runner import stored
 from cluster.process.invocation import command
 
-#: Parameters of ``gapless sweep`` that make its cells, or say where they are.
+#: Parameters of ``gapless sweep`` that decide its cells, or where they are.
 _OF_THE_FIRST_START = frozenset(
     (
         "name",
@@ -40,7 +40,7 @@ _OF_THE_FIRST_START = frozenset(
 
 
 def check_beside_resume(context: typer.Context) -> None:
-    """Raises SweepError if an option that makes a sweep is given beside ``--resume``; names those that may be."""
+    """Raises SweepError if an option that decides the cells is given with ``--resume``; names those that may be."""
     options = {
         str(each.name): max(each.opts, key=len) if each.param_type_name == "option" else str(each.metavar)
         for each in context.command.params
@@ -56,7 +56,7 @@ def check_beside_resume(context: typer.Context) -> None:
 
 
 def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:
-    """The name of a stored sweep and what it was asked for, which stays its own whatever part of it is wanted now.
+    """The name, the options and the directory of a stored sweep. The options stay those of its first start.
 
     Raises SweepError if it cannot be read, and BadRequest for a link in it.
     """
@@ -76,7 +76,7 @@ def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:
 
 
 def same_again(chosen: Sweep, wanted: Wanted, out: Path) -> SweepDirectory | None:
-    """The sweep that lies at ``--out`` already, if it was asked for in the same way; None if no sweep does.
+    """The sweep that exists at ``--out`` already, if it has the same options; None if there is no sweep.
 
     Raises SweepError for another sweep, BadRequest for a link in it.
     """
@@ -97,12 +97,12 @@ def same_again(chosen: Sweep, wanted: Wanted, out: Path) -> SweepDirectory | Non
 
 
 def _shape(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes the cells: the day is in the seeds already, and another time limit runs the same cells."""
+    """The options that decide the cells, without the day (the seeds include it) and the limit on the whole sweep."""
     return {name: value for name, value in wanted.items() if name not in ("day", "minutes")}
 
 
 def take_over(directory: SweepDirectory) -> list[str]:
-    """End what a killed conductor left there; a line on each. Raises BadRequest if the sweep is being run."""
+    """End what a killed conductor left behind; returns a line on each. Raises BadRequest if the sweep is running."""
     work = work_on(directory.path)
     if work is not None and work.conductor is not None:
         raise BadRequest(

@@ -1,8 +1,9 @@
-"""Whether a run's histories are all there, so that an export of them may be judged. Owns the refusal of what is not.
+"""Checks whether a run's histories are complete, so that an export of them can be judged. Owns the refusal.
 
-Without what producers were told, every value that was read looks like one that no one sent: an export of some of the
-evidence would accuse a correct cluster. So a run whose histories are missing, altered or cut short is not exported. A
-process that the run itself killed leaves a history without an end; the export says so.
+If the history of a producer is missing, every value of it that was read looks like one that no producer sent, so an
+incomplete export would accuse a correct cluster. A run whose histories are missing, altered or cut off is therefore not
+exported. A process that the run itself killed leaves a history without an end mark; the export says so. Does not own
+the form of an export.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from verifier.evidence.run_model import RunModel
 from verifier.excuses.expectation import Expectation
 from verifier.operations.anomalies import NAMES
 
-#: Why nothing is exported.
+#: The reason in the refusal to export.
 BLAMED = "judged by what is left, a correct cluster would look faulty, so nothing was exported; restore the original"
 MOST_NAMED = 6
 
 
 def excused(given: Path, directory: RunDirectory) -> list[str]:
-    """What the run's settings, or a fault that it was asked for, may make legal, and its export does not show. Why they
-    may is long, and the verdict's."""
+    """Lines about anomalies that the run's settings or a requested fault allow, which its export does not show.
+
+    The verdict has the long reasons.
+    """
     run = RunModel.from_json(directory.read_run())
     allowances = Expectation.of(run).allowances
     checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]
@@ -39,7 +42,7 @@ def excused(given: Path, directory: RunDirectory) -> list[str]:
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:
-    """What is to be told of the histories' files. Raises BadRequest if one is missing or not as it was sealed."""
+    """Lines to tell about the files of histories. Raises BadRequest if one is missing or differs from the seal."""
     declared = RunModel.from_json(directory.read_run()).evidence.processes
     absent = [f"history/{each.name}.arrow" for each in declared if not directory.history(each.name).is_file()]
     if absent:
@@ -57,7 +60,7 @@ def check_files(given: Path, directory: RunDirectory) -> list[str]:
 
 
 def check_ends(given: Path, directory: RunDirectory, unfinished: Sequence[str]) -> Iterator[str]:
-    """What is to be told of histories without a proper end. Raises BadRequest if their processes were not killed."""
+    """Lines to tell about histories without an end mark. Raises BadRequest if the run did not kill their processes."""
     run = RunModel.from_json(directory.read_run())
     killed = {child.name for child in run.children if child.exit_code == KILLED}
     for name in unfinished:

@@ -1,7 +1,7 @@
-"""``gapless run --target``: what a run takes from the cluster that it is pointed at, before it is resolved.
+"""``gapless run --target``: examines the cluster that a run is to use, before the options are resolved.
 
-Owns the look at the cluster before anything is started, and its refusals. ``run.json`` has what was found as if it had
-been asked for: the number of brokers, and the settings of theirs on which a verdict depends.
+Owns this check and its refusals. ``run.json`` has what was found as if options had requested it: the number of brokers,
+and the brokers' settings on which a verdict depends. Does not own the requests (``chaos.conductor.target_look``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loadgen.documents import DocumentError, read_text
 
 
 def fitted_to_target(asked: Asked) -> Asked:
-    """The options, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
+    """The options, with what the target reports about itself. Unchanged without ``--target``. Raises BadRequest."""
     try:
         check_target(asked)
     except ExperimentError as error:
@@ -44,7 +44,7 @@ def fitted_to_target(asked: Asked) -> Asked:
 
 
 def fitted(asked: Asked, found: SeenTarget) -> Asked:
-    """What was asked of a cluster that looks like this. Raises BadRequest for what contradicts it."""
+    """The options with the cluster's number of brokers and settings. Raises BadRequest if they contradict it."""
     brokers = sorted(found.addresses)
     if asked.brokers not in (FIELDS["brokers"].default, len(brokers)):
         raise BadRequest(f"--brokers {asked.brokers}: the cluster of --target has {len(brokers)}; leave it out")
@@ -79,7 +79,7 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
 
 
 def _check_nodes(path: str, brokers: Sequence[int]) -> None:
-    """Raises BadRequest unless the file names every broker, and its commands can do what they are for."""
+    """Raises BadRequest unless the ``--nodes`` file names every broker and passes its checks."""
     try:
         nodes = ForeignNodes.of(path)
         if absent := [broker for broker in brokers if broker not in nodes.known]:
@@ -90,7 +90,7 @@ def _check_nodes(path: str, brokers: Sequence[int]) -> None:
 
 
 def _meta_properties(place: Path) -> dict[str, str]:
-    """Whose directory it is, as Kafka notes it there: broker and cluster; empty if it does not say."""
+    """The broker and cluster that Kafka noted in this data directory (``meta.properties``); empty if it has none."""
     try:
         lines = read_text(place / "meta.properties").splitlines()
     except DocumentError:
@@ -99,6 +99,6 @@ def _meta_properties(place: Path) -> dict[str, str]:
 
 
 def _identity(place: Path) -> tuple[int, int]:
-    """By another path or mount, a directory is still the same: its replicas would be compared with themselves."""
+    """Identifies a directory even under another path or mount, since a replica must not be compared with itself."""
     status = place.stat()
     return status.st_dev, status.st_ino

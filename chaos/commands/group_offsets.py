@@ -1,4 +1,4 @@
-"""Where a group is and where it is to continue, in rows and numbers. Owns what ``gapless groups`` computes. Pure."""
+"""Computes the rows and the new offsets that ``gapless groups`` shows. Pure. Sends no request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TARGET = re.compile(r"earliest|latest|[+-]?[0-9]{1,18}")
 
 
 class GroupOffsetRow(NamedTuple):
-    """One partition of a group, or a member without any; None where something is not known."""
+    """One partition of a group, or a member without a partition. None for anything unknown."""
 
     topic: str | None = None
     partition: int | None = None
@@ -28,7 +28,7 @@ class GroupOffsetRow(NamedTuple):
 
 
 class OffsetTarget(NamedTuple):
-    """``name`` is ``earliest`` or ``latest``, or else ``offset`` is one, or a distance from the present one."""
+    """Where to move a group: ``name`` is ``earliest`` or ``latest``; else ``offset`` is an offset or a distance."""
 
     name: str
     offset: int
@@ -36,7 +36,7 @@ class OffsetTarget(NamedTuple):
 
 
 def parse_target(text: str) -> OffsetTarget:
-    """Raises BadRequest for what is no target."""
+    """The target in a text such as ``earliest``, ``17`` or ``+5``. Raises BadRequest."""
     if not _TARGET.fullmatch(text):
         raise BadRequest(f"--to {text}: give earliest, latest, an offset such as 42, or a distance such as -10")
     if text in ("earliest", "latest"):
@@ -51,7 +51,7 @@ def target_offsets(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """The new offset of each, within its log, as Kafka's tool has it. Raises BadRequest if one cannot be told."""
+    """The new offset of each partition, within its log, as in Kafka's tool. Raises BadRequest if one is unknown."""
     offsets: dict[TopicPartition, int] = {}
     for key in partitions:
         if key not in first or key not in last:
@@ -72,7 +72,7 @@ def outside_lines(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> list[str]:
-    """One for each partition that does not get the offset that was asked for."""
+    """A line for each partition that does not get the requested offset, because that is outside of its log."""
     return [
         f"{partition_name(key)}: {asked} is outside of the log ({first[key]} to {last[key]})"
         for key, new in sorted(moved.items())
@@ -87,7 +87,7 @@ def _asked(target: OffsetTarget, key: TopicPartition, committed: Mapping[TopicPa
 def offset_rows(
     group: DescribedGroup, committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> list[GroupOffsetRow]:
-    """One for each partition that has an offset or a reader, and for each member that reads nothing."""
+    """A row for each partition with an offset or a member, and for each member without a partition."""
     readers = {key: member for member in group.members for key in member.partitions or ()}
     rows = []
     for key in sorted({*committed, *readers}):

@@ -1,7 +1,7 @@
 """``gapless groups``: list, describe and delete consumer groups, and move where they continue.
 
-Owns options and output, as of Kafka's kafka-consumer-groups. The requests are ``cluster.client.Admin``'s, and what is
-moved where is ``chaos.commands.group_offsets``'s.
+Owns options and output, which resemble those of Kafka's kafka-consumer-groups. Does not own the requests
+(``cluster.client.Admin``), or which offsets a reset computes (``chaos.commands.group_offsets``).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cluster.topic_partition import TopicPartition
 #: The state of a group that does not exist.
 NONE = GroupState.DEAD.value
 LIST_HEADS = ("group", "type", "state")
-#: Of a state or type that the broker is too old to tell.
+#: A state or type that the broker is too old to report.
 UNKNOWN = "Unknown"
-#: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
+#: The states of groups on gapless's brokers, and those that only groups with Kafka's newer protocols have.
 STATES = frozenset({*(each.value for each in GroupState), "Assigning", "Reconciling", "NotReady"})
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
@@ -195,7 +195,7 @@ def _assigned(group: DescribedGroup) -> set[TopicPartition]:
 
 
 def _wanted(admin: Admin, topics: list[str] | None, committed: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """The partitions that are named, or all that have an offset."""
+    """The partitions that the options name, or all that have a committed offset."""
     if not topics:
         return set(committed)
     wanted: set[TopicPartition] = set()
@@ -215,7 +215,7 @@ def _wanted(admin: Admin, topics: list[str] | None, committed: Iterable[TopicPar
 
 
 def _offsets_at(admin: Admin, partitions: set[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-    """Of those that exist: offsets may outlive their topic."""
+    """The offset of each partition that still exists at this timestamp. (A committed offset may outlive its topic.)"""
     views = admin.describe_topics(sorted({topic for topic, _ in partitions}))
     there = [key for key in partitions if key[0] in views and key[1] in views[key[0]].partitions]
     return {key: listed.offset for key, listed in admin.list_offsets(dict.fromkeys(there, timestamp)).items()}

@@ -17,7 +17,7 @@ MS_PER_MINUTE = 60_000
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a log. An epoch that is not known is -1; times are those of records."""
+    """A transaction that is open in a log. An unknown epoch is -1. Times are record timestamps in ms."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class OpenTransaction(NamedTuple):
 def open_transactions(
     producers: Mapping[TopicPartition, Sequence[ProducerState]], longer_than_ms: int, now_ms: int
 ) -> list[OpenTransaction]:
-    """Those whose last record is older than that, as Kafka's tool has it."""
+    """The open transactions whose last record is older than ``longer_than_ms``, as in Kafka's tool."""
     return [
         OpenTransaction(
             *key,
@@ -50,7 +50,7 @@ def open_transactions(
 
 
 def hanging(found: Iterable[OpenTransaction], described: Iterable[DescribedTransaction]) -> list[OpenTransaction]:
-    """Those that are in none of the transactions that coordinators have told of."""
+    """The transactions that no coordinator reported: they hang."""
     awaited = {(each.producer_id, key) for each in described for key in each.partitions}
     return [each for each in found if (each.producer_id, (each.topic, each.partition)) not in awaited]
 
@@ -58,8 +58,10 @@ def hanging(found: Iterable[OpenTransaction], described: Iterable[DescribedTrans
 def still_open(
     found: Iterable[OpenTransaction], producers: Mapping[TopicPartition, Sequence[ProducerState]]
 ) -> list[OpenTransaction]:
-    """Those that a second look finds as they were. A marker may have come between the log's word and the coordinator's,
-    and then the transaction was only over."""
+    """The transactions that are still open in a second query of the logs.
+
+    The others were just ending: their marker came between the answers of the log and the coordinator.
+    """
     there = {
         (key, each.producer_id, each.current_txn_start_offset) for key, states in producers.items() for each in states
     }

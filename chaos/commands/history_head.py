@@ -1,6 +1,6 @@
-"""What the beginning of a file says about its being a history of operations: EDN or JSON, as its name promises. Pure.
+"""Checks by its beginning whether a file can be a history of operations, in the format of its name: EDN or JSON. Pure.
 
-Owns the words of the refusal. Whatever is wrong with single operations is told by who reads the file.
+Owns the wording of the refusal. Does not report errors in single operations (the reader of the file does).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _JSON_PROCESS = '"process"'
 
 
 def complaint(head: str, suffix: str) -> str | None:
-    """Why a file that begins so and is called ``*<suffix>`` is no history. None: it may be one, or it is empty."""
+    """Why a file ``*<suffix>`` with this beginning is not a history; None if it may be one, or if it is empty."""
     text = head.lstrip()
     is_edn, is_json = _EDN_PROCESS.search(head) is not None, _JSON_PROCESS in head and text[:1] in ("{", "[")
     if not text or (is_edn if suffix == EDN else _has_operation(text)):
@@ -28,9 +28,9 @@ def complaint(head: str, suffix: str) -> str | None:
 
 
 def _has_operation(text: str) -> bool:
-    """Whether this JSON has an operation that is where it belongs."""
+    """Whether this JSON has an operation in the right place."""
     if text.startswith("["):
-        # the elements of an array may be on any number of lines: whatever is damaged is told by who reads it
+        # the elements of an array may have any number of lines; the reader of the file reports damage
         return _JSON_PROCESS in text or text[1:].lstrip()[:1] == "]"
     return any(_is_operation(line) for line in text.splitlines())
 
@@ -41,19 +41,19 @@ def _is_operation(line: str) -> bool:
     except ValueError:
         return False
     except RecursionError:
-        # who reads the file says what is wrong with this line
+        # the reader of the file reports what is wrong with this line
         return _JSON_PROCESS in line
     return isinstance(value, dict) and "process" in value
 
 
 def _line_by_line(head: str) -> str:
-    """Why no line of it is an operation, although something is called a process."""
+    """Why no line is an operation, although the text mentions a process."""
     begin = len(head) - len(head.lstrip())
     first = head.count("\n", 0, begin) + 1
     try:
         value, end = json.JSONDecoder().raw_decode(head, begin)
     except (ValueError, RecursionError):
-        # a file of another kind may have a process somewhere; an operation has it where it begins
+        # a file of another kind may mention a process anywhere; an operation has it in its first line
         return _not_whole(first) if _JSON_PROCESS in head[begin:].splitlines()[0] else NOTHING
     if not isinstance(value, dict) or "process" not in value:
         return NOTHING

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM from the first line of a run to its verdict. Owns what each of them means when.
+"""Handles Ctrl-C and SIGTERM from the start of a run to its verdict. Owns what a signal does at which time.
 
-While the run is conducted the first asks for a good end, and a second also gives up the verification. Outside the
-loop (verification, starting) one is enough to go straight to the outcome. Signals after that are ignored: what is left
-takes a moment and leaves the run's files whole.
+While the run is conducted, the first signal asks for an orderly end, and the second also skips the verification.
+Outside of the event loop (starting, verification), one signal ends the command at once. Later signals are ignored: the
+rest takes only a moment, and leaves the run's files complete.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """A context manager for the main thread; ``count`` is how many came."""
+    """A context manager for the main thread. ``count`` is the number of signals so far."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -38,9 +38,9 @@ class Interrupts:
             signal.signal(each, handler)
 
     def ask_through(self, loop: asyncio.AbstractEventLoop, ask: Callable[[], None]) -> None:
-        """From now until the loop is closed a signal calls ``ask`` in the loop, and raises nothing.
+        """Until the loop is closed, let a signal call ``ask`` in the loop instead of raising an exception.
 
-        Not ``loop.add_signal_handler``: closing the loop would leave SIGTERM deadly for what comes after it.
+        Does not use ``loop.add_signal_handler``: after the loop is closed, SIGTERM would kill the process at once.
         """
         self._loop, self._ask = loop, ask
 
@@ -51,7 +51,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def ignore(self) -> None:
-        """From now on signals do nothing."""
+        """Ignore signals from now on."""
         self._raised = True
 
     def _arrived(self, _signal: int, _frame: FrameType | None) -> None:

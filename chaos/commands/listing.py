@@ -20,7 +20,7 @@ from cluster.defects import CATALOGUE
 from cluster.process.topology import ZOOKEEPER, LinkName, link_names
 
 HELP = "List the available faults, checks, defects, workloads, profiles, swarms, scenarios, sweeps or links."
-#: Of the list of links, where nothing is said.
+#: The default number of brokers for the list of links.
 BROKERS = 3
 
 
@@ -69,7 +69,7 @@ def list_what(
 
 
 def _links(brokers: int) -> dict[str, str]:
-    """The links of a run with that number of brokers, and what each carries."""
+    """The links of a run with this number of brokers, and what each carries."""
     links = {str(link): _summary(link) for link in link_names(range(1, brokers + 1), LOAD_GROUPS)}
     return {**links, FOLLOWERS: "cut-link: every link on which a follower fetches from the leader of its partition"}
 
@@ -85,7 +85,7 @@ def _summary(link: LinkName) -> str:
 
 
 def _mark(fault: type[Fault]) -> str:
-    """Whether it is one of the default faults, or needs a load of a kind."""
+    """A mark for a fault that is in the default set, or that needs a certain load."""
     if (needs := fault.needs_of_workload()) is not None:
         return f" (needs a workload with {needs})"
     return f" ({DEFAULT})" * (fault.name in GROUPS[DEFAULT])

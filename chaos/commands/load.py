@@ -1,7 +1,7 @@
 """``gapless load``: Standalone Locust against any cluster, the plain way in. Owns the command line that it becomes.
 
-The load itself is the locustfile's (docs/load.md), and reading back ``loadgen.read_back``'s. This process turns into
-one of them: signals and exit status are its.
+Does not own the load (``loadgen.locustfile``, docs/load.md) or reading back (``loadgen.read_back``). This process
+replaces itself by one of them, which then handles signals and sets the exit status.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ judge. Takes all options of Locust, such as --run-time 60s --users 9, and these:
 --kafka-settings, --kafka-process, --kafka-run-directory, --kafka-read-back, --kafka-results. --options and
 docs/load-options.md explain each.
 """
-#: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
+#: With one of these options, Locust must not run headless: it shows a page or help, or waits for its master.
 _NO_HEADLESS = ("--headless", "--worker", "--help", "-h")
 
 
@@ -67,7 +67,7 @@ def load(
     else:
         program = [LOCUST, "--locustfile", str(LOCUSTFILE), *arguments(host, context.args, web=web)]
     environment = {**os.environ, **package_environment(LOCUSTFILE.parent.parent)}
-    # as for the load of a run: an arena for each of librdkafka's threads would grow with each outage
+    # as in the load of a run: otherwise each of librdkafka's threads has a malloc arena that grows with each outage
     environment.setdefault("MALLOC_ARENA_MAX", "2")
     argv = [sys.executable, "-m", *program]
     sys.stdout.flush()
@@ -99,7 +99,7 @@ def arguments(host: str | None, others: Sequence[str], *, web: bool) -> list[str
     except SettingsError as error:
         raise BadRequest(str(error)) from error
     if is_paged and not any(word.split("=")[0] == "--web-host" for word in words):
-        # Locust's own choice is to show its page to every machine around
+        # by default, Locust would serve its page to other machines, too
         words += ["--web-host", WEB_HOST]
     elif not is_paged and not set(words) & set(_NO_HEADLESS):
         words.append("--headless")

@@ -1,4 +1,4 @@
-"""A line on stderr while something long is silent, so that no one takes it for stuck."""
+"""Prints a line on stderr now and then during a long wait, so that it does not seem stuck. Does not wait itself."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cluster.process.one_line import printable
 from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms
 
-#: So long nothing is said.
+#: The time between two lines.
 SILENT_MS = 10_000
 
 
 class LongWait:
-    """Says every ten seconds what is being waited for, since when, and where to look. ``look`` is called often.
+    """Reports every ten seconds what the command waits for, since when, and where to look. Call ``look`` often.
 
-    It is said to ``say``: a line on stderr, unless something else shows the progress.
+    ``say`` gets the line. By default, it goes to stderr.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class LongWait:
         self._began_ms = self._said_ms = self._now_ms()
 
     def look(self) -> None:
-        """Say it if it is time."""
+        """Print the line if it is due."""
         now_ms = self._now_ms()
         if now_ms - self._said_ms < SILENT_MS:
             return
@@ -44,7 +44,7 @@ class LongWait:
             self._say(f"{self._what}: {lasted_s:.0f} s so far; the log is {self._log_path}")
 
     def spoken(self) -> None:
-        """Something else was said."""
+        """Note that something else was printed, so that the line is not due yet."""
         self._said_ms = self._now_ms()
 
 

@@ -22,12 +22,12 @@ from cluster.process.safe_path import foreign, keep_safe
 
 logger = logging.getLogger(__name__)
 
-#: Characters of a name that is too long.
+#: The most characters that are shown of a name that is too long.
 MOST_SHOWN = 100
 
 HELP = ["-h", "--help"]
 PACKAGES = ("chaos", "cluster", "loadgen", "verifier")
-#: Command -> the module that registers it, beside its like. In the order of the help.
+#: Command -> the module that registers it, in the order of the help. Related commands share a module.
 COMMANDS = {
     "run": "run",
     "replay": "replay",
@@ -65,7 +65,7 @@ def _program(arguments: Sequence[str]) -> Any:
         context_settings={"help_option_names": HELP},
     )
     app.callback()(common)
-    # where a shell asks how a line may continue, the line is in its environment
+    # for shell completion, the command line is in an environment variable
     words = arguments or os.environ.get("_TYPER_COMPLETE_ARGS", os.environ.get("COMP_WORDS", "")).split()[1:]
     asked = words[0] if words else ""
     for name in [COMMANDS[asked]] if asked in COMMANDS else dict.fromkeys(COMMANDS.values()):
@@ -79,7 +79,7 @@ def _program(arguments: Sequence[str]) -> Any:
 
 
 def _plain_switches(command: Any) -> None:
-    """A switch takes no value, so the help names no type of one."""
+    """Keep the help from showing a type for switches, which take no value."""
     own = command.get_help_option(command.context_class(command, help_option_names=HELP))
     for option in [*command.params, own]:
         if getattr(option, "is_flag", False) and option.metavar is None:
@@ -111,7 +111,7 @@ def run_command(arguments: Sequence[str], program: str = NAME) -> int:
     try:
         commands = _program(arguments)
         asked = asked_command(arguments, commands)
-        # without arguments: the help, which is not an error
+        # without arguments, show the help, which is not an error
         status = commands(list(arguments) or [HELP[-1]], prog_name=NAME, standalone_mode=False)
     except BadUsage as error:
         return _say(f"{error}{see_help(program, *asked)}", Exit.BAD_ARGUMENTS)
@@ -130,7 +130,7 @@ def run_command(arguments: Sequence[str], program: str = NAME) -> int:
 
 
 def _too_long(error: Exception) -> str | None:
-    """The line for a name that was given and that no file or host can have; None for any other error."""
+    """The line for a given name that is too long for a file or host; None for any other error."""
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         name = str(error.filename)
         return f"{name[:MOST_SHOWN]}{'...' if len(name) > MOST_SHOWN else ''}: this name is too long for a file"
@@ -146,7 +146,7 @@ def _say(text: str, status: Exit) -> int:
 
 
 def _log() -> str:
-    """Where the details are; "" if nothing is logged to a file."""
+    """The hint where to find details; "" if nothing is logged to a file."""
     files = [each.baseFilename for each in logging.getLogger().handlers if isinstance(each, logging.FileHandler)]
     return f"; see {files[0]}" if files else ""
 

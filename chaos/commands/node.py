@@ -65,7 +65,7 @@ def broker(
 
 
 def _properties(config: Path | None) -> dict[str, str]:
-    """What the file and the environment say. Raises BadRequest, which names the file."""
+    """The properties from the file and the environment. Raises BadRequest, which names the file."""
     try:
         properties = {} if config is None else parse_properties(read_text(config))
     except (ConfigError, DocumentError) as error:
@@ -74,7 +74,7 @@ def _properties(config: Path | None) -> dict[str, str]:
 
 
 def _source(wrong: str, config: Path | None) -> str:
-    """Where the setting stands that an error names: a variable, or the file."""
+    """Where the setting in an error message is: an environment variable, or the file."""
     named = [
         name
         for name, value in os.environ.items()

@@ -1,11 +1,11 @@
-"""What people type who know other tools, and what they mean by it. Owns both tables; pure."""
+"""Maps commands and options of other tools to those of gapless, for hints. Owns the tables. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-#: How alike two names are before one is taken for the other.
+#: The least similarity at which one name is suggested for another.
 LIKELY = 0.7
 
 #: An unknown command -> what to use instead.
@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "toxiproxy": "use 'gapless proxy' to run a server of its API",
 }
 
-#: An unknown option -> those of ours that may be meant, the likeliest first.
+#: An unknown option -> gapless's options that may be meant, the likeliest first.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("-t", "--time", "--duration", "--timeout", "--run-time", "--seconds"), ("--time-limit",)),
     **dict.fromkeys(("--nemesis", "--fault", "--chaos", "-f"), ("--faults",)),

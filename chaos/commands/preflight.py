@@ -23,13 +23,13 @@ from cluster.seams.transport import Connection
 REACH_TIMEOUT_MS = 3_000
 #: Where Toxiproxy's API listens unless it is told otherwise.
 TOXIPROXY_PORT = 8474
-#: The masters of Spark that are this machine, or are found by Hadoop's configuration: there is no address to look at.
+#: Spark masters without an address to check: they are this machine, or Hadoop's configuration has their address.
 _NO_ADDRESS = re.compile(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn")
 _PORTS = {"https": 443, "http": 80}
 
 
 def check_outside(experiment: Experiment) -> None:
-    """Java (ZooKeeper and the verifier run on it), the servers and the port that were named. Raises BadRequest."""
+    """Check Java (for ZooKeeper and the verifier), and the servers and the port in the options. Raises BadRequest."""
     check_java()
     asked = experiment.asked
     if experiment.web_port:
@@ -50,7 +50,7 @@ def check_outside(experiment: Experiment) -> None:
 
 
 def check_toxiproxy(url: str) -> None:
-    """Raises BadRequest unless a server of Toxiproxy's API answers there."""
+    """Raises BadRequest unless a server with Toxiproxy's API answers at this URL."""
     from chaos.links import LinkError, Links
 
     try:
@@ -73,7 +73,7 @@ def check_toxiproxy(url: str) -> None:
 
 
 def check_java() -> None:
-    """Raises BadRequest if there is no usable Java, the wheel's included."""
+    """Raises BadRequest if there is no usable Java, not even that of the wheel."""
     try:
         find_java()
     except JavaNotFound as error:
@@ -81,7 +81,7 @@ def check_java() -> None:
 
 
 def check_web_port(port: int) -> None:
-    """Raises BadRequest if another process listens there: Locust would find out when the cluster is up, and end."""
+    """Raises BadRequest if the port is taken. Otherwise Locust would fail only after the cluster has started."""
     check_port(f"--web-port {port}", port, "pick another, or use --web for a free port")
 
 
@@ -149,10 +149,10 @@ def check_disk(experiment: Experiment, load_s: float, storage: Storage, path: st
 
 
 class _Nobody:
-    """Takes what a server that was only to be reached may say."""
+    """Ignores everything that a server sends, because only the connection matters."""
 
     def on_frame(self, frame: memoryview) -> None:
-        """Not asked."""
+        """Ignore the frame."""
 
     def on_eof(self) -> None:
         """Not of interest."""
@@ -172,5 +172,5 @@ async def _reach(host: str, port: int) -> None:
 
     connection = await AsyncioTransport().connect(host, port, accept, timeout_ms=REACH_TIMEOUT_MS)
     connection.abort()
-    # The transport tells the end of a connection in the next turn of the loop.
+    # the transport reports the end of a connection in the next turn of the loop
     await asyncio.sleep(0)

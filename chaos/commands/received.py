@@ -1,5 +1,6 @@
-"""Refuses directories in which a command is to write and someone else may have put a link. Owns the exit status alone:
-what is refused is decided by ``verifier.evidence.outputs``.
+"""Refuses to write to a directory in which another user may have placed a link.
+
+Owns only the exit status. ``verifier.evidence.outputs`` decides what is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from verifier.evidence.outputs import check_outputs, check_tree
 
 
 def check_judged(directory: Path) -> None:
-    """Raise BadRequest if something, a link above all, stands where the files of a verdict belong."""
+    """Raise BadRequest if there is something else, such as a link, at the paths of a verdict's files."""
     try:
         check_outputs(directory)
     except OSError as error:
@@ -19,7 +20,7 @@ def check_judged(directory: Path) -> None:
 
 
 def check_continued(directory: Path) -> None:
-    """Raise BadRequest for any link, pipe or device in a directory that is continued: files anywhere in it grow."""
+    """Raise BadRequest for a link, pipe or device in a directory that is continued, as files anywhere in it grow."""
     try:
         check_tree(directory)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""``gapless replay``: plays again what really happened in a stored run. Owns its options and what it says about times.
+"""``gapless replay``: repeats what really happened in a stored run. Owns its options and the report on punctuality.
 
-What happened is read by ``chaos.replay``; the run is conducted as any other.
+Does not own how the stored run is read (``chaos.replay``); the new run is conducted like any other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def replay(
 
 
 def stored_run(run: Path, *, with_faults: bool = True) -> StoredRun:
-    """The run of that name. Raises BadRequest, which says what it is instead."""
+    """The stored run at this path. Raises BadRequest, which says what the path is instead."""
     if is_schedule(run):
         raise BadRequest(f"{run} is a schedule, not a run; play it with: {command(['run', '--schedule', str(run)])}")
     if is_load_by_hand(RunDirectory(run)):
@@ -89,13 +89,13 @@ def stored_run(run: Path, *, with_faults: bool = True) -> StoredRun:
 
 
 def other_code(model: RunModel) -> list[str]:
-    """A line if other code plays the run than made it."""
+    """A line if the code that replays the run differs from the code that made it."""
     then, now = model.versions.get("commit"), commit()
     return [] if then == now else [f"the run was made by commit {then or '?'}, and this is {now or 'no checkout'}"]
 
 
 def _told(directory: RunDirectory, schedule: Schedule, of: StoredRun, *, as_json: bool) -> Mapping[str, Any]:
-    """Print how punctual the replay was; the same for programs."""
+    """Print how punctual the replay was; returns the same as an object."""
     try:
         began_ns = load_started(directory, RunModel.from_json(directory.read_run()))
         found = punctuality(schedule, directory.read_faults(), began_ns)

@@ -62,5 +62,5 @@ def run(
 
 
 def repro(asked: Asked) -> str:
-    """The command that asks for the same run."""
+    """The command that requests the same run."""
     return command(words(asked))

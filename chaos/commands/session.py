@@ -1,5 +1,7 @@
-"""One ``gapless run`` as a process: makes the run directory, the seams and the supervisor, catches Ctrl-C, has the
-run conducted and judged, and prints the outcome. Owns no phase of the run itself.
+"""Carries out one ``gapless run``: has it conducted and judged, and prints the outcome.
+
+Creates the run directory, the seams and the supervisor, and handles Ctrl-C. Does not own any phase of the run
+(``chaos.conductor``) or the verdict (the verifier).
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
-#: What a command has to say about a run beside its verdict: it prints that, and returns it for the object for programs.
+#: What a command adds to a run's verdict: prints it, and returns the same for the JSON object.
 More = Callable[[RunDirectory], Mapping[str, Any]]
 
 
@@ -81,7 +83,7 @@ def conduct(
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
     if experiment.asked.out is None:
-        # from its first moment: however this run ends, no one takes the one before for it
+        # at the very start, so that "latest" never means the previous run, however this one ends
         update_latest(directory, RESULTS)
     is_judged = True
     with Interrupts() as interrupts:
@@ -123,7 +125,7 @@ def conduct(
 
 @contextmanager
 def _supervised(directory: RunDirectory, record: RunRecord) -> Iterator[Supervisor]:
-    """A Supervisor whose children are on record, with the run and beside it for who cleans up if we are killed."""
+    """A Supervisor whose children are recorded in ``run.json``, and in ``processes.json`` for a later cleanup."""
     with WorkedOn(directory.path, record.model.run_id) as worked_on:
 
         def changed(children: list[ChildRecord]) -> None:
@@ -144,22 +146,22 @@ def _conclude(
     talk: Talk = Talk.PROGRESS,
     more: More | None = None,
 ) -> str:
-    """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
+    """Print how the run ended, and remove what is not to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json, more=None if more is None else more(directory))
-    # without a verdict of its own the run has no exit status, and all of its data: a sweep has it judged
+    # a run that is not judged yet has no exit status and keeps its data, because a sweep has it judged later
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
     if is_judged:
         _prune(directory, experiment.asked.keep, verdict)
     if verdict == "valid" and sys.stderr.isatty() and talk is not Talk.QUIET and not experiment.defects:
-        # the report's own sentence: a valid run may hold anomalies that its settings allow
+        # the sentence of the report, because a valid run may have anomalies that its settings allow
         headline = read_json(directory.verdict_json)["headline"]
         print(f"{headline} See a run that is invalid: make demo-red", file=sys.stderr)
     return verdict
 
 
 def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
-    """Say and write down what the run reached, as its journals tell it; the seal covers the file."""
+    """Print what the run reached according to its journals, and write it to a file that the seal covers."""
     whole = reached_by(directory)
     write_json_atomic(directory.path / REACHED_FILE, {**whole.to_json(), "figures": whole.figures()})
     progress.note(f"reached: {whole.line()}")
@@ -170,7 +172,7 @@ def _write_later(directory: RunDirectory, why: str) -> None:
 
 
 def settle(directory: RunDirectory, keep: str) -> None:
-    """Leave a run that was judged later as one that was judged at its end. Raises ``OSError`` or ``ValueError``."""
+    """Complete a run that was judged later, as if judged at its end. Raises ``OSError`` or ``ValueError``."""
     verdict = str(read_json(directory.verdict_json)["verdict"])
     write_json_atomic(directory.run_json, {**directory.read_run(), "exit_status": int(VERDICTS[verdict])})
     _prune(directory, keep, verdict)
@@ -200,14 +202,14 @@ def _directory(experiment: Experiment) -> RunDirectory:
 
 
 def _log_to(directory: RunDirectory, talk: Talk) -> None:
-    """Everything that is logged goes to ``run.log``, and to a user who wants it."""
+    """Log everything to ``run.log``, and to stderr with ``--verbose``."""
     log_to(logging.FileHandler(directory.run_log, encoding="utf-8"), force=True)
     talk.show_log()
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 
 def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
-    """``run.json`` as it is written first: what comes to be known later is there and empty."""
+    """The first content of ``run.json``. Fields that become known later are empty."""
     seed = experiment.asked.seed
     return RunModel(
         name=experiment.asked.name,
@@ -238,14 +240,14 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
 
 
 def _versions() -> dict[str, str]:
-    """Of Python, of what matters to a run, and the commit of our own sources where there is one."""
+    """The versions of Python and of the libraries that matter to a run, and the commit of the sources, if known."""
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in VERSIONED}}
     found = commit()
     return versions if found is None else {**versions, "commit": found}
 
 
 def _prune(directory: RunDirectory, keep: str, verdict: str) -> None:
-    """Remove the brokers' data of a run that needs no second look."""
+    """Remove the brokers' data, unless ``keep`` and the verdict say to keep it."""
     if keep == "all" or (keep == "failed" and verdict != "valid"):
         return
     for broker_id in directory.broker_ids():

@@ -47,7 +47,7 @@ from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import read_json, write_text_atomic
 
 RESULTS = "results"
-#: With one try before, one after, and one between them.
+#: One try before the search, one after it, and one in between.
 LEAST_RUNS = 3
 INTERRUPTED = "the current try is stopped and thrown away; the smallest run that failed before it is kept"
 
@@ -150,7 +150,7 @@ def _run(
     as_json: bool,
     talk: Talk,
 ) -> int:
-    """Try, write what was found and say it; the exit status. ``called`` is how the user named the run."""
+    """Search, write and print the result; returns the exit status. ``called`` is the run as the user named it."""
     log_to(logging.FileHandler(directory.path / "shrink.log", encoding="utf-8"), "%(asctime)s %(message)s", force=True)
     talk.show_log()
     clock, is_interrupted = SystemClock(), False
@@ -165,7 +165,7 @@ def _run(
             progress.note(f"shrink {of.directory.path}: {directory.path}; a try fails with {failure}")
             for note in notes:
                 progress.note(f"warning: {note}")
-            # no one reads the verdict of a try that was interrupted: it is stopped without one
+            # an interrupted try is stopped without a verdict, because nothing would read the verdict
             runs = ChildRuns(supervisor, clock, progress, lambda: True, interrupted=INTERRUPTED)
             shrinker = Shrinker(of, failure, search, directory, runs, clock, progress, started, _remove, limits)
             try:
@@ -194,7 +194,7 @@ def _verdict(run: Path, of: StoredRun) -> dict[str, Any]:
 
 
 def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None) -> SameFailure:
-    """How a try must fail. Raises BadRequest for a run that does not fail, or not so."""
+    """How a try must fail to count. Raises BadRequest if the run did not fail, or not with these anomalies."""
     wrong, anything = forbidden(verdict), found(verdict)
     for name in asked or ():
         if name not in anything:
@@ -209,7 +209,7 @@ def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None)
 
 
 def _likely(of: StoredRun, verdict: Mapping[str, Any], wanted: Sequence[str]) -> int | None:
-    """How many of the faults had begun when the anomaly was first seen, if that can be told."""
+    """How many of the faults had begun when the anomaly first appeared; None if that is unknown."""
     phase = of.model.phase(CHAOS)
     if phase is None or phase.end_ns is None:
         return None
@@ -231,7 +231,7 @@ def _directory(out: str | None) -> ShrinkDirectory:
 def _write(
     shrinker: Shrinker, directory: ShrinkDirectory, failure: SameFailure, called: str
 ) -> tuple[Asked, Path, Path] | None:
-    """The schedule and the test of the smallest that failed: what it asks, and both files; None if nothing failed."""
+    """Write the schedule and the test of the smallest failing run; returns its options and both paths, or None."""
     search = shrinker.search
     if search.best is None:
         return None
@@ -257,7 +257,7 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    """What was found, in lines or as the object."""
+    """Print the result, as lines or as a JSON object."""
     if as_json:
         print(json.dumps(whole))
         return

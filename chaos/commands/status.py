@@ -91,7 +91,7 @@ def _doing(broker: Mapping[str, Any]) -> str:
 
 
 def _under_replicated(url: str) -> int | None:
-    """Partitions led by the broker with these metrics whose in-sync set lacks a replica; None if it does not answer."""
+    """The number of under-replicated partitions that this broker leads; None if its metrics do not answer."""
     samples = scrape(url)
     return None if samples is None else int(sum(value for _, value in samples.get(UNDER_REPLICATED, [])))
 

@@ -19,23 +19,23 @@ from verifier.evidence.run_directory import LATEST, RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
 from verifier.evidence.standalone import is_load_by_hand, never_began
 
-#: What a history of operations is called, and where one lies in a directory of a Jepsen store.
+#: The suffixes of a history of operations, and its name in a directory of a Jepsen store.
 HISTORIES = (".edn", ".jsonl", ".json")
 STORE_FILE = "history.edn"
-#: What a run is sent in.
+#: The suffixes of archives in which a run may be sent.
 ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst", ".zip")
-#: How far below its run a file may lie: nodes/1/data/topic-0/*.log.
+#: How many levels below its run a file may be: nodes/1/data/topic-0/*.log.
 _DEEPEST = 5
 A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
     "a run directory (results/latest), a standalone load (results/locust/...) or a history "
     f"({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
 )
-#: The run if none is named.
+#: The run that is used if none is named.
 LATEST_RUN = Path("results") / LATEST
 #: Why such a load has no verdict. Its directory may be one of several, and the others are judged.
 NEVER_BEGAN = "the load never began, so that there is nothing to judge: no cluster had responded when it ended"
-#: As much of a file is examined to see whether it holds operations at all.
+#: How many bytes of a file are examined to see whether it has operations at all.
 HEAD_BYTES = 65_536
 
 
@@ -45,8 +45,9 @@ class DamagedRun(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """One path as it was given: a run directory, the file of a history, or a standalone load; or what is wrong with a
-    damaged run or a load that never began.
+    """A path as given, and what it is: a run directory, the file of a history, or a standalone load.
+
+    For a damaged run, or a load that never began, says what is wrong.
     """
 
     given: Path
@@ -57,7 +58,7 @@ class StoredPath:
 
 
 def stored(path: Path) -> StoredPath:
-    """What a path is. Raises BadRequest for what is no run, not even a damaged one, and no history."""
+    """What this path is. Raises BadRequest if it is neither a run, not even a damaged one, nor a history."""
     if path.is_file() and path.suffix in HISTORIES:
         _check_history(path)
         return StoredPath(path, None, path)
@@ -74,7 +75,7 @@ def stored(path: Path) -> StoredPath:
 
 
 def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
-    """The newest run, by its own path, said on stderr unless ``quiet``. Raises BadRequest if there is none."""
+    """The resolved path of the newest run; prints it on stderr unless ``quiet``. Raises BadRequest if there is none."""
     if not LATEST_RUN.exists():
         raise BadRequest(
             f"no run is given, and there is no {LATEST_RUN}; name {wanted}, or create one with 'gapless run'"
@@ -124,9 +125,9 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
 
 
 def _was_a_run(directory: RunDirectory) -> bool:
-    """Whether a directory has what only a run leaves."""
+    """Whether a directory has files that only a run leaves."""
     nodes = directory.nodes_dir
-    # a standalone load makes the directory, and nothing in it
+    # a standalone load creates the nodes directory, too, but leaves it empty
     return directory.seal_json.is_file() or (directory.history_dir.is_dir() and nodes.is_dir() and any(nodes.iterdir()))
 
 
@@ -155,7 +156,7 @@ def _belongs(path: Path) -> str:
 
 
 def _check_history(path: Path) -> None:
-    """Raises BadRequest for a file whose beginning shows that it is no history, or not as its name says."""
+    """Raises BadRequest if the beginning of a file shows that it is not a history, or not in the format of its name."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES).decode(errors="replace")

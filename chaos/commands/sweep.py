@@ -50,9 +50,9 @@ from verifier.evidence.how_many import how_many
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
 SHRINKING_INTERRUPTED = "the current try is stopped and thrown away; what was shrunk is kept"
-#: Where there is no terminal to fit into.
+#: The width of the table if stdout is not a terminal.
 PLAIN_WIDTH = 180
-#: Settings that the terminal names of those that were not run.
+#: The most settings that were not run which the terminal lists by name.
 MOST_LEFT_OUT = 6
 
 HELP = """Run a matrix of experiments one after another and compare them (see 'gapless list sweeps').
@@ -121,7 +121,7 @@ def sweep(
             wanted = Wanted(given, *made)
             _check_client(name, client)
             chosen, directory = _built(name, wanted), None
-            # to continue with it, tomorrow or with another filter, is to continue with these
+            # so that the sweep continues with these seeds tomorrow, or with another filter
             wanted = replace(wanted, seeds=chosen.seeds)
             if out is not None and not list_cells:
                 directory = same_again(chosen, wanted, Path(out))
@@ -142,7 +142,7 @@ def sweep(
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
-    """Raises SweepError if no cell matches or none applies, a ValueError for one that could not be run."""
+    """Raises SweepError if no cell matches or none applies, and ValueError for a cell that cannot be run."""
     if not cells:
         raise SweepError("--filter matches no cell; --list shows them all")
     if all(cell.inapplicable for cell in cells):
@@ -172,7 +172,7 @@ def _built(name: str, wanted: Wanted) -> Sweep:
 
 
 def _check_client(name: str, client: str | None) -> None:
-    """Raises SweepError for a client that was asked for and that the sweep is not made with."""
+    """Raises SweepError if ``--client`` names a client that this sweep does not use."""
     if name == in_flight.NAME and client not in (None, in_flight.CLIENT):
         raise SweepError(f"--client {client}: {name} runs only with {in_flight.CLIENT}: {in_flight.WHY}; leave it out")
 
@@ -199,7 +199,7 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
 
 
 def _cost(cells: tuple[Cell, ...]) -> str:
-    """What running them takes, faults that need longer than the time limit included."""
+    """The estimated time to run the cells, in words, including faults that need more time than the limit."""
     seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
     minutes = how_many(round(seconds / 60), "minute")
     return f"{how_many(len(cells), 'cell')}, {minutes} of load, and most of a minute more for each"
@@ -222,7 +222,7 @@ def _run(
     fail_fast: bool,
     shrink: int | None = None,
 ) -> int:
-    """Run them and say what they show. Returns the exit status."""
+    """Run the cells and print what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
     started = stored(directory).get("started") if directory.sweep_json.exists() else None
     log_to(logging.FileHandler(directory.path / "sweep.log", encoding="utf-8"), "%(asctime)s %(message)s", force=True)
@@ -270,7 +270,7 @@ def _run(
 def _say(
     chosen: Sweep, runner: SweepRunner, directory: SweepDirectory, whole: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Print the table of what was run and a line on what was not, or the object."""
+    """Print a table of the cells that were run and lines on the others, or the JSON object."""
     if as_json:
         print(json.dumps({**whole, "sweep_dir": str(directory.path)}))
         return

@@ -1,4 +1,4 @@
-"""The options that a sweep alone has: how they are declared, and the seeds that they choose. Runs nothing."""
+"""The options that only ``gapless sweep`` has, and the seeds that they choose. Runs nothing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Shrink = Annotated[
 
 
 def chosen_seeds(seeds: str | None, random: int | None) -> tuple[int, ...] | None:
-    """The seeds that were asked for; None for the sweep's. Raises SweepError."""
+    """The requested seeds; None for those of the sweep. Raises SweepError."""
     if random is None:
         return None if seeds is None else parse_seeds(seeds)
     if seeds is not None:

@@ -25,7 +25,7 @@ Verbose = Annotated[
 ]
 
 
-#: The same of commands whose options are in no panels.
+#: The same for commands whose options are not grouped in panels.
 PlainQuiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the outcome.")]
 
 
@@ -38,11 +38,11 @@ class Talk(Enum):
 
     @property
     def is_silent(self) -> bool:
-        """Whether progress is not shown as such: not at all, or as lines of the log."""
+        """Whether progress is not shown, or only as lines of the log."""
         return self is not Talk.PROGRESS
 
     def show_log(self) -> None:
-        """From now on show what is logged, if that is wanted."""
+        """Show the log on stderr from now on, with ``--verbose``."""
         if self is Talk.LOG:
             handler = logging.StreamHandler(sys.stderr)
             handler.setFormatter(OneLine(FORMAT))
@@ -50,7 +50,7 @@ class Talk(Enum):
 
 
 def talk_of(*, quiet: bool, verbose: bool) -> Talk:
-    """Raises BadRequest if both are wanted."""
+    """What to show on stderr. Raises BadRequest if both are true."""
     if quiet and verbose:
         raise BadRequest("--quiet and --verbose are mutually exclusive; leave one of them out")
     return Talk.QUIET if quiet else Talk.LOG if verbose else Talk.PROGRESS

@@ -1,6 +1,6 @@
 """``gapless transactions abort``: a marker for one partition where a transaction hangs, or a fence for a whole one.
 
-Owns which of both is asked for, and what is said about a refusal. The requests are ``cluster.client.Admin``'s.
+Owns the choice between both, and the message for a refusal. Does not own the requests (``cluster.client.Admin``).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def abort(
 
 
 def _by_hand(start_offset: int | None, given: tuple[int | None, int | None, int | None]) -> _AbortMarker | None:
-    """The marker that is spelled out; None if it is to be looked up. Raises BadUsage for neither, and for both."""
+    """The marker that the options specify; None if it must be looked up. Raises BadUsage for neither, and for both."""
     producer_id, producer_epoch, coordinator_epoch = given
     if start_offset is not None:
         if any(each is not None for each in given):
@@ -117,7 +117,7 @@ def checked_partition(admin: Admin, topic: str, partition: int) -> TopicPartitio
 
 
 def transaction_reason(error: AdminError | TimeoutError) -> str:
-    """What is said about a refusal: with the way out, where there is one."""
+    """The message for a refusal, with a fix if there is one."""
     code = error.error_code if isinstance(error, AdminError) else ErrorCode.NONE
     if code is ErrorCode.UNSUPPORTED_VERSION and "WRITE_TXN_MARKERS" in str(error):
         own = "brokers take markers on the listener that they use among themselves"

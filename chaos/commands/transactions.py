@@ -35,7 +35,7 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.units import ms_of_minutes
 from cluster.topic_partition import TopicPartition, partition_name
 
-#: Partitions that a broker is asked about at once, as by Kafka's tool.
+#: The most partitions in one request to a broker, as in Kafka's tool.
 PARTITIONS_AT_ONCE = 500
 MOST_MINUTES = 1_000_000
 #: The states of transactions that are not over.
@@ -45,7 +45,7 @@ DESCRIBED_HEADS = (
     *("start_time_ms", "duration_ms", "partitions"),
 )
 
-#: A partition is a replica of this broker.
+#: Restricts a command to partitions with a replica on this broker.
 BrokerOption = Annotated[
     int | None, typer.Option("--broker-id", min=0, metavar="ID", help="Ask this broker's replicas.")
 ]
@@ -96,7 +96,7 @@ def list_transactions(
     """Print one line for each transactional ID."""
     if unknown := sorted(set(state or ()) - STATES):
         raise BadRequest(f"--state {unknown[0]}: no transaction has this state; there are {', '.join(sorted(STATES))}")
-    # To a broker, a transaction that is over lasts on, and one that never was began in 1970.
+    # for a broker, a finished transaction still lasts, and one that never began started in 1970
     states = state or (() if duration_filter is None else UNDECIDED)
     longer_than_ms = -1 if duration_filter is None else duration_filter
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
@@ -210,7 +210,7 @@ def _parts(partitions: Sequence[TopicPartition]) -> Iterator[Sequence[TopicParti
 
 
 def _described(admin: Admin, transactional_ids: Iterable[str]) -> Iterator[DescribedTransaction]:
-    """Those that exist."""
+    """The transactional ids that exist, described."""
     for transactional_id in dict.fromkeys(transactional_ids):
         try:
             yield admin.describe_transactions([transactional_id])[transactional_id]

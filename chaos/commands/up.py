@@ -1,7 +1,7 @@
 """``gapless up``: a cluster for Kafka clients, without load; faults are manual (``gapless fault``).
 
 The cluster is the same that runs break. Clients reach its control listeners, or with ``--proxy`` producers' links.
-Owns starting it, in the foreground or detached, and what is said about it; its state file is ``up_state``'s.
+Owns starting it, in the foreground or detached, and the messages about it. Does not own its state file (``up_state``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
 MOST_PORT = 65_535
 DETACHED_START_S = 90.0
-#: What a detached cluster says after it has announced itself.
+#: The file for the output of a detached cluster after its announcement.
 LOG = "up.log"
 #: The time between two checks for brokers that exited or returned.
 LOOK_S = 1.0
@@ -116,18 +116,18 @@ def up(
         ports = FixedPorts(port, metrics_port, behind_links=proxy, fault=fault)
         return _serve(settings, data, ports, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
-        # to Typer it would be an end without a line
+        # Typer would end the command without printing a line
         _note("gapless: interrupted")
         return int(Exit.INTERRUPTED)
 
 
 def _directory(data: Path) -> RunDirectory:
-    """The directory, made ready. Raises BadRequest."""
+    """Create the directory of the cluster and prepare it. Raises BadRequest."""
     directory = RunDirectory(data.resolve())
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
         check_continued(directory.path)
-        # no more than that: without a load there is no history
+        # only this one, because there is no history without a load
         directory.nodes_dir.mkdir(exist_ok=True)
         return directory
     except OSError as error:
@@ -135,7 +135,7 @@ def _directory(data: Path) -> RunDirectory:
 
 
 def _serve(settings: Experiment, data: Path, ports: FixedPorts, *, as_json: bool, quiet: bool) -> int:
-    """Hold a cluster until it is to stop. Raises BadRequest if it does not come up."""
+    """Run a cluster until it is told to stop. Raises BadRequest if it does not start."""
     directory = RunDirectory(data.resolve())
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
@@ -151,7 +151,7 @@ def _serve(settings: Experiment, data: Path, ports: FixedPorts, *, as_json: bool
 
 
 def check_ports(brokers: int, first: Mapping[str, int]) -> None:
-    """Raises BadRequest if another process has one of the ports that were asked for, before anything is started."""
+    """Raises BadRequest, before anything starts, if another process has one of the requested ports."""
     for option, port in first.items():
         if port + brokers - 1 > MOST_PORT:
             raise BadRequest(
@@ -189,7 +189,7 @@ class _Serving:
         self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
 
     async def run(self, as_json: bool, quiet: bool) -> int:
-        """Until SIGINT or SIGTERM; the exit status. Raises BadRequest if it does not come up."""
+        """Run until SIGINT or SIGTERM; returns the exit status. Raises BadRequest if the cluster does not start."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -228,7 +228,7 @@ class _Serving:
         return state
 
     def _written_again(self) -> None:
-        """The one who asked for it may read at once which process the broker is."""
+        """Write the state file at once, so that the client that started a broker can read its process id."""
         try:
             self._written()
         except OSError as error:
@@ -239,7 +239,7 @@ class _Serving:
         return state_of(self._deployment, self._observer, behind_links=links, creates_topics=creates)
 
     async def _watch(self, written: dict[str, Any]) -> None:
-        """Keep the state file there and true while brokers are restarted, and say when one exits unexpectedly."""
+        """Keep the state file present and up to date, and report brokers that exit unexpectedly."""
         watch = StateWatch(self._deployment, self._data / STATE, written, self._state, self._written, _note)
         while True:
             await asyncio.sleep(LOOK_S)
@@ -257,7 +257,7 @@ def _announce(state: Mapping[str, Any], data: Path, *, quiet: bool) -> None:
 
 
 def _detach(data: Path, *, as_json: bool, quiet: bool) -> int:
-    """Start the same command in the background and wait until it has announced itself."""
+    """Start the same command in the background and wait for its announcement."""
     argv = [sys.executable, "-m", MODULE, *(word for word in sys.argv[1:] if word != "--detach")]
     if "--json" not in argv:
         argv.append("--json")
@@ -272,7 +272,7 @@ def _detach(data: Path, *, as_json: bool, quiet: bool) -> int:
             child.terminate()
             child.wait(DETACHED_START_S)
             raise
-        # It lives on by itself; this object must not complain that it does.
+        # the child outlives this process on purpose; this keeps Python from warning about that
         code = 0 if line else child.wait(DETACHED_START_S)
         child.returncode = code
         errors.seek(0)

@@ -1,6 +1,6 @@
-"""How ``gapless run --target`` breaks the brokers of a cluster that is up: the file for its ``--nodes``, and pid files.
+"""Writes the ``--nodes`` file and the pid files with which a ``gapless run --target`` breaks brokers of ``gapless up``.
 
-Owns where they are and what they say. The form of the file is ``chaos.conductor.nodes_file``'s.
+Owns their paths and contents. Does not own the form of the file (``chaos.conductor.nodes_file``).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ PID_FILE = "broker.pid"
 
 
 def nodes_yaml(brokers: Iterable[int], data: Path) -> str:
-    """The file for the cluster of these brokers in this directory, an absolute path. Pure."""
+    """The text of the ``--nodes`` file for these brokers. ``data`` must be an absolute path. Pure."""
     shared = {
         "pid_file": str(data / "nodes" / "{id}" / PID_FILE),
         "start": invocation.absolute(["start", "{id}", "--data", str(data)]),
     }
-    # a text in JSON is one in YAML
+    # a JSON string is also a YAML string
     commands = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in shared.items())
     nodes = "".join(f"  {broker}:\n" for broker in brokers)
     return f"commands:\n{commands}nodes:\n{nodes}"
 
 
 def write_nodes(pids: Mapping[int, int], data: Path) -> None:
-    """Make the files true of the brokers that run now, by their ids. Raises ``OSError``."""
+    """Write the files for the brokers that run now. ``pids`` maps broker ids to process ids. Raises ``OSError``."""
     for broker, pid in pids.items():
         home = data / "nodes" / str(broker)
         home.mkdir(parents=True, exist_ok=True)

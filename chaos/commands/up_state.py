@@ -1,7 +1,7 @@
-"""The state file of a cluster that is up, ``up.json``: what it says, and whether it is true of a living process.
+"""``up.json``, the state file of a cluster that is up: its content, and the check whether its process still runs.
 
-Owns the file's form, and how its process is asked for something. ``gapless up`` writes the file; ``status``, ``down``,
-``fault`` and ``start`` read it.
+Owns the form of the file, and sending requests to the process. ``gapless up`` writes the file; ``status``, ``down``,
+``fault`` and ``start`` read it. Does not start or stop a cluster (``up``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cluster.process.local_socket import connect, peer_pid
 from verifier.evidence.run_directory import read_json
 
 STATE = "up.json"
-#: What a broker writes about itself, in its directory.
+#: A broker's log, in its directory.
 BROKER_LOG = "broker.log"
 DATA = Path("results/up")
 MODULE = "chaos.commands.main"
@@ -36,7 +36,7 @@ Data = Annotated[Path, typer.Option(help="Directory of the brokers' data and the
 
 
 def state_of(deployment: Deployment, observer: Observer, *, behind_links: bool, creates_topics: bool) -> dict[str, Any]:
-    """What ``up --json`` prints and ``up.json`` holds: where clients, peers, metrics and proxy are, and who runs."""
+    """The object in ``up.json`` and of ``up --json``: addresses of clients, peers, metrics and proxy, and brokers."""
     me = psutil.Process()
     direct = ",".join(observer.control_addresses())
     return {
@@ -65,7 +65,7 @@ def _broker(deployment: Deployment, broker_id: int, behind_links: bool) -> dict[
 
 
 def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
-    """The same for people, one line each."""
+    """The announcement for the user, line by line."""
     servers = str(state["bootstrap.servers"])
     yield f"bootstrap.servers={servers}"
     kcat = f"kcat -b {servers.split(',')[0]}"
@@ -81,7 +81,7 @@ def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
 
 
 def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | None:
-    """The warning for data of more or fewer brokers than are started; None if it is of as many, or there is none."""
+    """A warning if the directory has data of another number of brokers than are started; None otherwise."""
     if not existing or list(existing) == list(range(1, brokers + 1)):
         return None
     fewer = (
@@ -97,12 +97,12 @@ def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | No
 
 
 def on(name: str, data: Path, *options: str) -> str:
-    """The command line of this command on the cluster of this directory, to be pasted."""
+    """A command line that the user can paste: this command, for the cluster of this directory."""
     return command([name, *options, *([] if data == DATA else ["--data", str(data)])])
 
 
 def nothing_up(data: Path) -> str:
-    """The line for a command that needs a cluster where none is."""
+    """The line for a command that needs a cluster, if none is up."""
     return (
         f"no cluster is running in {data} (it has no {STATE} of a live one); start one with "
         f"'{on('up', data, '--detach')}', or name another directory with --data"
@@ -150,7 +150,7 @@ def _serves(process: psutil.Process, data: Path) -> bool:
 
 
 def _data_of(words: Sequence[str], where: Path) -> Path | None:
-    """The directory of the cluster that this command line, given ``where``, brings up; None if it brings none up."""
+    """The directory of the cluster that this command line starts in the working directory ``where``; None if none."""
     at = next((at for at, word in enumerate(words) if word == MODULE or Path(word).name == invocation.NAME), None)
     if at is None or words[at + 1 : at + 2] != ["up"]:
         return None

@@ -1,6 +1,6 @@
-"""The watch over a cluster that is up: its state file stays there and true, and a broker that ends is told of.
+"""Watches a cluster that is up: keeps its state file present and up to date, and reports brokers that exit.
 
-Owns what is said, and that it is said once. What the state is, and how it is written, is ``up``'s.
+Owns the messages, and that each is printed once. Does not own the state or how it is written (``up``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 
 class StateWatch:
-    """``written`` is the state that the file has; ``write`` writes the present one, and returns it."""
+    """``written`` is the state in the file. ``write`` writes the current state and returns it."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class StateWatch:
         self._is_refused = False
 
     def look(self) -> None:
-        """Look once. What the disk refuses is said when it begins, and tried again at each look."""
+        """Check once. A failure to write is reported when it first happens, and writing is tried again each time."""
         try:
             if self._state() != self._written or not self._path.exists():
                 self._written = self._write()
@@ -55,14 +55,14 @@ class StateWatch:
 
 
 def how_ended(code: int | None) -> str:
-    """In words: who was killed had no part in it. A fault of a run with ``--nodes`` is not told from any other kill."""
+    """How a broker ended, in words. A kill by a run with ``--nodes`` cannot be distinguished from any other kill."""
     if code is not None and code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended (exit status {code})"
 
 
 def logs_of(node: Path) -> list[Path]:
-    """The broker's log, and beside it what the process printed, if it printed something, as a crash does."""
+    """The broker's log and, if the process printed something, as in a crash, the file with its output."""
     output = node / OUTPUT
     has_more = output.is_file() and output.stat().st_size > 0
     return [node / BROKER_LOG, *([output] if has_more else [])]

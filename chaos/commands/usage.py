@@ -1,7 +1,7 @@
-"""What is wrong with a command line, in one line in our own words. Owns the wording of Typer's refusals. Pure.
+"""Rewords Typer's refusals of a command line as one line in gapless's own style. Pure.
 
-Typer checks values with pydantic, whose messages are about inputs and value errors. What is common is said as the
-settings' own checks say it; the rest is passed on.
+Typer checks values with pydantic, whose messages are about inputs and value errors. Common messages are reworded like
+those of the settings' own checks; the others are passed on. Owns the wording. Does not parse command lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from chaos.commands import other_tools
 
-#: What pydantic calls it -> what is wrong with the value; braces are filled with what the error holds.
+#: pydantic's error type -> what is wrong with the value. Braces are filled with the error's context.
 _WORDS = {
     "int_parsing": "must be an integer, not {given}",
     "int_parsing_size": "must be a smaller integer than {given}",
@@ -36,7 +36,7 @@ _TEXTS = (
 
 
 def empty_option(arguments: Sequence[str]) -> str | None:
-    """The line for an option or an argument that was given as nothing; None if there is none.
+    """The line for an option or an argument that is an empty string; None if there is none.
 
     No option of ours has a use for it, and a path of nothing would be the working directory.
     """
@@ -51,7 +51,7 @@ def empty_option(arguments: Sequence[str]) -> str | None:
 
 
 def asked_command(arguments: Sequence[str], command: Any) -> list[str]:
-    """The words that name the command, such as ``groups list``; none for an unknown one."""
+    """The words that name the command, such as ``groups list``; empty for an unknown command."""
     words: list[str] = []
     for word in arguments:
         command = getattr(command, "commands", {}).get(word)
@@ -80,14 +80,14 @@ def usage_line(
 
 
 def see_help(program: str, *command: str) -> str:
-    """The end of the line: which help to read."""
+    """The end of the line, which names the help to read."""
     return f" (see '{' '.join([program, *command, '--help'])}')"
 
 
 def _instead(asked: str, commands: Collection[str]) -> str:
     if (known := other_tools.COMMANDS.get(asked)) is not None:
         return f"; {known}"
-    # one wrong letter: of a name of two, too little is left to be alike
+    # get_close_matches misses one wrong letter in a very short name
     near = get_close_matches(asked, commands, n=1) or [each for each in commands if _differ_by_one(each, asked)]
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -113,7 +113,7 @@ def _refusal(error: TyperException, command: str) -> str:
 
 
 def _no_such_option(error: Any) -> str | None:
-    """In our words; None if the error is another one."""
+    """The message for an unknown option; None for another error."""
     if not hasattr(error, "possibilities"):
         return None
     known = [name for each in error.cmd.params for name in each.opts] if error.cmd is not None else []

@@ -1,4 +1,4 @@
-"""What is shown under the RESULT lines besides the reasons: an example, and what was planted. Owns the words.
+"""The details below the RESULT lines: an example of each anomaly, and the planted defects. Owns their wording.
 
 Reads the verdict and the notes of planted defects (``nodes/<broker>/defects.jsonl``); judges nothing by them.
 """
@@ -26,7 +26,7 @@ def examples(checks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def planted(directory: RunDirectory) -> Iterator[str]:
-    """How often each planted defect took effect, as the brokers noted it themselves."""
+    """How often each planted defect took effect, as the brokers noted it."""
     noted = fired(directory)
     yield from (f"planted: nodes/{broker}/{FIRINGS_FILE} cannot be read" for broker in noted.unreadable)
     for name, times in noted.times.items():

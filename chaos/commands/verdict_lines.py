@@ -1,4 +1,4 @@
-"""What every run ends with: the RESULT lines, the reasons of the verdict, and its object for programs.
+"""Prints the end of every run: the RESULT lines, the reasons of the verdict, and with ``--json`` its object.
 
 Owns which of it goes to stdout and which to stderr. Does not own the lines (``verifier.telling.result_lines``), nor the
 judging (``verifier_process``).
@@ -37,7 +37,7 @@ def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool
     print("\n".join(map(printable, lines)), file=sys.stderr if as_json else sys.stdout, flush=True)
     reasons, doubts = list(verdict["reasons"]), list(verdict.get("doubts", ()))
     found = reasons[: len(reasons) - len(doubts)]
-    # what was found first, with its example; an overloaded harness is no anomaly
+    # anomalies come first, with their examples; doubts, such as an overloaded harness, are not anomalies
     for line in (*found, *shown, *(f"in doubt: {doubt}" if found else doubt for doubt in doubts)):
         print(f"  {printable(line)}", file=sys.stderr)
     for line in verdict.get("narrowed", ()):

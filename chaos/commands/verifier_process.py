@@ -1,7 +1,7 @@
-"""Has stored runs judged, by the verifier in a process of its own.
+"""Has stored runs judged by a verifier in a child process.
 
-Owns how the verifier is started and ended: Spark's JVM must never outlive a run. Does not own the verdict, which is the
-verifier's, nor how it is said (``verdict_lines``).
+Owns how the verifier is started and ended: Spark's JVM must never outlive a run. Does not own the verdict (the
+verifier) or how it is printed (``verdict_lines``).
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from verifier.replacing import recorded, replacing
 from verifier.report import write_reports
 from verifier.verdict import undecidable
 
-#: For a small run; and the bytes of evidence that add a second.
+#: The time limit for a small run, and the bytes of evidence that add a second to it.
 VERIFY_TIMEOUT_S = 900.0
 VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
-#: Of a verifier's log: its last words are in them.
+#: How much of the end of a verifier's log is searched for its last error.
 LAST_BYTES = 1 << 20
 #: The time between two checks for a verdict.
 LOOK_S = 0.5
 
 
-#: Is told of a run as soon as it is done: None, or why it has no verdict.
+#: Called for each run as soon as it is done, with the reason why it has no verdict, or None.
 Said = Callable[[RunDirectory, str | None], None]
 
 
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: bool = False) -> str:
     """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``.
 
-    While nothing else is said, a line on stderr says that it works, unless ``quiet``. Raises BadRequest if something
-    stands where a result belongs. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
+    Prints a line on stderr now and then to show that it works, unless ``quiet``. Raises BadRequest if there is
+    something else at the path of a result. Ctrl-C and SIGTERM raise KeyboardInterrupt, after the state was printed on
+    stderr.
     """
     check_judged(directory.path)
     before = _stamp(directory)
@@ -62,7 +63,7 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: b
 
 
 def judging(directory: RunDirectory, *, quiet: bool = False, say: Callable[[str], None] | None = None) -> LongWait:
-    """What says, while a run is judged, that its verifier works."""
+    """The line that says, while a run is judged, that its verifier is working."""
     return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet, say=say)
 
 
@@ -94,7 +95,7 @@ def judge_all(
                 finally:
                     progress.look()
             if behind := progress.left():
-                # it died over this one, and the next verifier begins behind it
+                # the verifier died while it judged this run; the next one starts with the run after it
                 progress.tell(behind[0], _left_unknown(behind[0], _why(ended, "")))
     except KeyboardInterrupt:
         if behind := progress.left():
@@ -105,7 +106,7 @@ def judge_all(
 
 
 class _VerifierProgress:
-    """What became of each of several runs, told as soon as the verifier says so, with a line on stderr."""
+    """Reports the outcome of each of several runs as soon as the verifier has written it, with a line on stderr."""
 
     def __init__(self, runs: Sequence[RunDirectory], said: Said, *, quiet: bool = False) -> None:
         self.told: dict[RunDirectory, str | None] = {}
@@ -114,16 +115,16 @@ class _VerifierProgress:
         self._waiting = judging(runs[0], quiet=quiet)
 
     def left(self) -> list[RunDirectory]:
-        """The runs of which nothing is told yet."""
+        """The runs without a reported outcome."""
         return [each for each in self._runs if each not in self.told]
 
     def begin(self, outcomes: Path, log_path: str) -> None:
-        """A job writes its outcomes here, and its log there."""
+        """Begin a job that writes its outcomes and its log to these files."""
         self._looked_at, self._outcomes, self._log_path = 0, outcomes, log_path
         self._waiting = LongWait(f"judging {how_many(len(self.left()), 'run')}", log_path, quiet=self._quiet)
 
     def look(self) -> None:
-        """Tell what is new."""
+        """Report new outcomes."""
         for line in list(read_json_lines(self._outcomes))[self._looked_at :]:
             self._looked_at += 1
             run, error = RunDirectory(Path(line["run"])), line["error"]
@@ -133,7 +134,7 @@ class _VerifierProgress:
         self._waiting.look()
 
     def tell(self, run: RunDirectory, error: str | None) -> None:
-        """This run is done: None, or why it has no verdict."""
+        """Report that a run is done. ``error`` is why it has no verdict, None if it has one."""
         self.told[run] = error
         outcome = error or read_json(run.verdict_json)["verdict"]
         line = f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}"
@@ -144,7 +145,7 @@ class _VerifierProgress:
 
 
 def _stamp(directory: RunDirectory) -> tuple[int, int] | None:
-    """What tells one ``verdict.json`` from the next; None without one."""
+    """A value that differs if ``verdict.json`` was rewritten; None if there is none."""
     try:
         status = directory.verdict_json.stat()
     except OSError:
@@ -153,7 +154,7 @@ def _stamp(directory: RunDirectory) -> tuple[int, int] | None:
 
 
 def _say_interrupted(directory: RunDirectory, before: tuple[int, int] | None) -> None:
-    """Say what a run has whose verifier was interrupted. One without any verdict is left unknown."""
+    """Print the state of a run whose verifier was interrupted. If it has no verdict, write that it is unknown."""
     if recorded(directory) is None:
         again = command(["verify", str(directory.path)])
         failure = _left_unknown(directory, f"interrupted before the verdict; judge it with: {again}")
@@ -167,7 +168,7 @@ def _say_interrupted(directory: RunDirectory, before: tuple[int, int] | None) ->
 
 
 def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
-    """None, or the reason if not even that can be written."""
+    """Write that a run is unknown, for this reason. Returns None, or the reason if that cannot be written."""
     try:
         write_unjudged(directory, reason)
     except (OSError, ValueError):
@@ -227,7 +228,7 @@ def _run_job(
         for each, handler in previous.items():
             signal.signal(each, handler)
         if child.is_running():
-            # It ends its JVM on request; the supervisor ends what is left of both.
+            # the verifier ends its JVM when asked to; the supervisor ends whatever is left of both
             child.terminate()
             child.wait(END_TIMEOUT_S)
     return _VerifierEnded(code, timeout_s, _last_words(log_path, log_start), log_path)
@@ -260,7 +261,7 @@ def _why(ended: _VerifierEnded, said: str) -> str:
 
 
 def _last_words(log_path: str, start: int) -> str:
-    """What this verifier's log says about why there is no verdict; "" if it could not say it."""
+    """Why there is no verdict, from this verifier's log; "" if the log does not say."""
     with Path(log_path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(start, size - LAST_BYTES))
@@ -273,7 +274,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def write_unjudged(directory: RunDirectory, reason: str) -> None:
-    """Leave ``verdict.json`` and the reports of a run that was not judged: unknown, for that reason."""
+    """Write ``verdict.json`` and the reports of a run that could not be judged: unknown, for this reason."""
     run = RunModel.from_json(directory.read_run())
     with replacing(directory) as results:
         write_reports(results, run, [], undecidable(reason))

@@ -100,7 +100,7 @@ def verify(
 
 
 class _InOrder:
-    """Says the outcome of each path in the order in which they were given, as soon as all before it are said.
+    """Prints the outcome of each path in the given order, as soon as all earlier ones are printed.
 
     ``runs`` are those that a verifier judges meanwhile; all others are judged when their turn comes.
     """
@@ -120,13 +120,13 @@ class _InOrder:
         self._failures: dict[RunDirectory, str | None] = {}
 
     def judged(self, run: RunDirectory, failure: str | None) -> None:
-        """A run is done: None, or why it has no verdict."""
+        """Note that a run is done. ``failure`` is why it has no verdict, None if it has one."""
         self._awaited.discard(run)
         self._failures[run] = failure
         self.go_on()
 
     def go_on(self) -> None:
-        """Say whatever can be said now."""
+        """Print all outcomes that can be printed now."""
         while len(self.statuses) < len(self._asked):
             each = self._asked[len(self.statuses)]
             if each.run in self._awaited:
@@ -156,7 +156,7 @@ def report(
     """Where the report is."""
     path = path or latest_run()
     directory = run_directory(path)
-    # a verdict on other evidence than what is there is none, as in the list of runs
+    # a verdict that was made from other evidence does not count, as in the list of runs
     is_there = directory.report_html.exists() and is_verdict_on(directory)
     try:
         recorded = read_json(directory.verdict_json) if is_there else {}
@@ -185,7 +185,7 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
 
 
 def _damaged(asked: StoredPath, reason: str, *, as_json: bool) -> Exit:
-    """Say why a run without its ``run.json``, or a load that never began, is not judged. Nothing is written there."""
+    """Print why a run without its ``run.json``, or a load that never began, is not judged. Writes no file."""
     former = recorded(RunDirectory(asked.given))
     left = [] if former is None else [f"what is left is the previous verdict, {former}"]
     verdict = undecidable(reason, *left).to_json()
@@ -195,14 +195,14 @@ def _damaged(asked: StoredPath, reason: str, *, as_json: bool) -> Exit:
 
 
 def _run(asked: StoredPath, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
-    """Say how one of several runs was judged."""
+    """Print how one of several runs was judged."""
     if failure is not None:
         return _no_verdict(asked.given, failure, as_json=as_json)
     return VERDICTS[say(run, as_json=as_json, more={"path": str(asked.given)})]
 
 
 def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
-    """Judge a history, here: it needs no Spark."""
+    """Judge a history in this process, because it needs no Spark."""
     from verifier.operations.report import write_reports
     from verifier.operations.verify_history import judge_file
     from verifier.verify_standalone import judge_load

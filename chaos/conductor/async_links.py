@@ -1,6 +1,7 @@
-"""The links of a run as faults see them: each call in a thread, each mark with a number of its own.
+"""``LinkControl`` for faults, on top of ``chaos.links``: runs each blocking call in a thread and names each damage.
 
-Owns the names of marks, and who holds a link down. What is done to a link is ``chaos.links``'; decides nothing.
+Owns these names (marks), which keep several faults on one link apart, and notes which marks hold a link down. Does not
+own the calls to the proxy (``chaos.links``) or decide what is broken (``chaos.faults``).
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, M
 from chaos.links import Links, act_on_frames, frames_seen
 from chaos.links.ping import close_ms, is_refused, ping
 
-#: An attempt to connect on one machine is refused at once, or not at all.
+#: Long enough for an attempt to connect to be refused: on one machine, that happens at once.
 _CONNECT_MS = 1_000
-#: How the names of marks begin that are no toxics.
+#: The prefix of marks that stand for a disabled link, and not for a toxic.
 _DOWN = "down"
 
 
 class AsyncLinks:
-    """The links of a run, for a caller on the event loop. Every call marks its toxics with a number of its own."""
+    """The links of a run, for callers on the event loop. Each call that does damage puts a new number in its marks."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self._numbers = itertools.count(1)
-        #: The marks that hold a link down: it comes up again with the last of them.
+        #: Link -> the marks that hold it down. It is enabled when the last of them is healed.
         self._down: defaultdict[str, set[str]] = defaultdict(set)
         self._switching = asyncio.Lock()
 
@@ -106,7 +107,7 @@ class AsyncLinks:
         state = await asyncio.to_thread(self._links.show, marks.link)
         there = {toxic.name for toxic in state.toxics}
         if not state.enabled:
-            # a link that is down and that no one says to hold down was left that way by the caller
+            # if no mark is known to hold the disabled link down, it counts as what the caller's marks left behind
             there |= self._down[marks.link] or {name for name in marks.toxics if name.startswith(_DOWN)}
         return tuple(name for name in marks.toxics if name in there)
 

@@ -1,6 +1,7 @@
-"""The cluster as faults see it: joins the deployment, the observer and the links. Owns no decision.
+"""``ClusterUnderTest`` for faults: joins the cluster, the observer and the links of a run.
 
-Everything that blocks (the proxy's HTTP API, starting processes) runs in threads.
+Does not decide what is broken (``chaos.faults``). Everything that blocks (the proxy's HTTP API, starting processes)
+runs in threads.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import RunDirectory
 
-#: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
+#: The file that a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
 
-#: What transactional ids and groups of our loads begin with.
+#: The prefix of the transactional ids and groups of gapless's own load.
 OWN_KEYS = "gapless-"
 
 
 class BreakableCluster:
-    """``ClusterUnderTest`` over the real thing."""
+    """``ClusterUnderTest`` for the cluster of a run. ``load`` is None if there is no load (``gapless up``)."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class BreakableCluster:
         return await asyncio.to_thread(lambda: epochs_for(self._entries(self.broker_ids), (topic, partition), reason))
 
     def _entries(self, brokers: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """The entries of these brokers' journals."""
+        """The entries of these brokers' journals, one broker after the other."""
         for broker_id in brokers:
             yield from self._directory.read_journal(broker_id)
 
@@ -123,7 +124,7 @@ class BreakableCluster:
 
     async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
         found = await self._observer.coordinators().in_use(kind)
-        # others use their cluster, too: what they have coordinated there is not this run's to hit
+        # other clients may use a cluster that gapless did not start; faults must not hit their coordinators
         return found if self.is_own else {key: broker for key, broker in found.items() if key.startswith(OWN_KEYS)}
 
     async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:

@@ -1,6 +1,7 @@
-"""The load's processes as faults see them: joins the children, their own status, and their orders.
+"""``LoadUnderTest`` for faults: the load's child processes, the figures that they write, and the orders they read.
 
-Owns no decision. A signal hits a whole process; an order, some of its members (``loadgen.orders``).
+Signals go to whole processes, orders to single members (``loadgen.orders``). Does not decide what is broken
+(``chaos.faults``) or start the load (``chaos.conductor.load``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ _PARTS: tuple[LoadPart, ...] = ("producers", "readers", "members")
 
 
 class BreakableLoad:
-    """``LoadUnderTest`` over the real thing. ``children``: those of a part, by their names; ``killed`` is called with
-    the name of one that is about to be killed."""
+    """``LoadUnderTest`` for the processes of a run.
+
+    ``children`` returns the processes of a part of the load, by name. ``killed`` is called with the name of a process
+    before it is killed.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""Disk, clock and memory of one broker of a run, through its fault port, its files and its process. Owns no decision.
+"""Breaks and inspects the disk, clock and memory of one broker: by its fault port, its files and its process.
 
-Everything blocks, and so runs in threads. Files are touched while no process has them.
+Owns these accesses. Does not own what is broken, or when (``chaos.faults``). Every access blocks and therefore runs in
+a thread. Files are changed only while no broker process has them open, except for a flipped bit.
 """
 
 from __future__ import annotations
@@ -37,27 +38,30 @@ logger = logging.getLogger(__name__)
 #: The name under which a broker reports its fault port (``cluster.broker.main``).
 FAULT_PORT = "FAULTS"
 ASK_S = 3.0
-#: A broker begins to carry out what it is asked within this, or not at all.
+#: A broker starts to carry out a request within this time, or not at all.
 _CARRIED_OUT_S = 2.0
-#: What a broker writes to its standard error.
+#: The file that has a broker's standard error.
 OUTPUT = "process.log"
-#: The last words of code that is not Python's, a codec's, when it gets no more memory.
+#: The last line that native code (a codec) prints when it cannot allocate memory.
 _REFUSED = re.compile(rb"memory allocation of \d+ bytes failed$")
-#: How long a process may take to end that ends itself.
+#: How long a process may take to exit after it was told to lose power.
 _END_MS = 10_000
 
 
 class NotOurs(Exception):
-    """The broker is a process of others."""
+    """Gapless did not start this broker, so it does not limit its memory."""
 
 
 class NoFaultPort(Exception):
-    """The broker has no port by which its disk and its clock could be broken."""
+    """The broker has no fault port, so its disk and clock cannot be broken."""
 
 
 class BrokerMachine:
-    """``listeners`` are the addresses of the broker's present process by name; without a fault port it has none of
-    that name."""
+    """``Machine`` for one broker.
+
+    ``listeners`` maps the listener names of the broker's current process to ``host:port``. ``FAULTS`` is absent if the
+    broker has no fault port; the methods that need it then raise NoFaultPort.
+    """
 
     def __init__(
         self, broker_id: int, listeners: Mapping[str, str], process: Process, directory: RunDirectory, clock: Clock
@@ -95,7 +99,7 @@ class BrokerMachine:
             return None
         if said is None:
             return None
-        # what the time of day would be there if its clock were ours
+        # the wall time that the broker would report if its clock agreed with ours
         expected_ms = ms_of_ns(wall_ns + said["monotonic_ns"] - before_ns)
         return MachineState(
             said["failed_calls"],
@@ -109,7 +113,7 @@ class BrokerMachine:
         )
 
     async def lose_power(self, seed: int, word: str) -> int:
-        with contextlib.suppress(ConnectionError, TimeoutError):  # the process is gone, or on its way
+        with contextlib.suppress(ConnectionError, TimeoutError):  # the process has exited, or is exiting
             await self._ask({"do": "lose-power", "seed": seed, "word": word})
         deadline_ms = self._clock.monotonic_ms() + _END_MS
         while self._process.is_running():
@@ -136,11 +140,11 @@ class BrokerMachine:
         return await asyncio.to_thread(count)
 
     async def take_memory(self, spare_kb: int) -> None:
-        with contextlib.suppress(OSError):  # it has ended, or cannot even answer
+        with contextlib.suppress(OSError):  # the process has exited, or lacks the memory to answer
             await self._ask({"do": "take-memory", "spare_kb": spare_kb})
 
     async def give_memory(self) -> None:
-        # from outside first: to be asked, it needs a thread
+        # lift the limit from outside first: the broker needs memory for a thread to serve the request
         await asyncio.to_thread(self._child().lift_memory_limit)
         await self._do({"do": "give-memory"})
 
@@ -148,7 +152,7 @@ class BrokerMachine:
         return await asyncio.to_thread(self._child().memory_limit)
 
     def _child(self) -> Child:
-        """The process, if it is ours to limit."""
+        """The broker's process. Raises NotOurs if gapless did not start it."""
         if not isinstance(self._process, Child):
             raise NotOurs(f"broker {self._broker_id} was not started by gapless, which limits the memory of no other")
         return self._process
@@ -232,7 +236,7 @@ class BrokerMachine:
         return os.path.join(self._node, "data", name)
 
     def _files(self, ending: str) -> list[str]:
-        """Every file of the data directory whose name ends like this."""
+        """The paths of all files in the data directory and below whose names end with ``ending``."""
         below = (os.path.join(where, name) for where, _, names in os.walk(self._path("")) for name in names)
         return [path for path in below if path.endswith(ending)]
 
@@ -243,12 +247,13 @@ class BrokerMachine:
     async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         if not self._address:
             raise NoFaultPort(f"broker {self._broker_id} has no fault port (gapless.fault.port)")
-        # A broker that another fault has paused reads this when it continues, and no one knows of the fault by then.
+        # A broker that another fault has paused reads the request when it resumes. By then it must ignore it, since
+        # this call has failed and nothing would heal the fault.
         until_ns = self._clock.monotonic_ns() + ns_of_seconds(_CARRIED_OUT_S)
         return await asyncio.to_thread(ask_json, self._address, {**request, "until_ns": until_ns}, ASK_S)
 
 
 def ports_for(schedule: Schedule) -> FixedPorts:
-    """Free ports, and fault ports if a fault of this schedule needs them."""
+    """The ports of a run's cluster: free ones everywhere, and fault ports if a fault of the schedule needs them."""
     needs = any(FAULTS[kind].needs_fault_port for kind in schedule.kinds())
     return FixedPorts(fault=0) if needs else FREE_PORTS

@@ -1,4 +1,7 @@
-"""One question to one broker, on a connection of its own. Owns that one without an answer in time is no error."""
+"""Sends one request to one broker, on a new connection. A broker that does not answer in time is not an error.
+
+Does not own the requests or what the answers mean: callers do.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _Answer = TypeVar("_Answer")
 
 
 async def ask(address: str, transport: Transport, timeout_ms: int, message: Request[_Answer]) -> _Answer | None:
-    """What the broker at ``host:port`` answers; None if it cannot be reached, or does not answer in time."""
+    """The answer of the broker at ``address`` (``host:port``); None if it is unreachable or does not answer in time.
+
+    ``timeout_ms`` applies to connecting and to the request, each.
+    """
     host, port = parse_address(address)
     try:
         connection = await BrokerConnection.open(

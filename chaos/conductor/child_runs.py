@@ -1,6 +1,6 @@
-"""Runs as processes of their own, one after the other: started, waited for, and ended well by an interrupt.
+"""Conducts runs in child processes, one after the other: starts each, waits for it, and ends it in order on Ctrl-C.
 
-Owns that. Which run is next, and what it showed, is its caller's.
+Does not own which run is next or what it showed: callers do.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from cluster.process.supervisor import Child, Supervisor
 from cluster.seams.clock import Clock
 from cluster.seams.units import ms_of_seconds, seconds_of_ms
 
-#: Between two looks at a run's process, which runs for a minute.
+#: Time between two checks of a run's process, which takes about a minute.
 LOOK_EVERY_S = 0.5
-#: An interrupted run heals, reads back what was written, and may judge it.
+#: How long an interrupted run may take to heal, read back what was written, and judge it.
 INTERRUPTED_S = 300.0
 
 
 class ChildRuns:
-    """``insistent`` says whether a second interrupt came: then what is under way is asked to end a second time.
+    """Conducts one run at a time.
 
-    ``interrupted`` is what an interrupt does to the current run, for people.
+    ``insistent`` says whether a second interrupt came; then the current run is interrupted a second time, too.
+    ``interrupted`` tells the user what an interrupt does to the current run.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class ChildRuns:
         self._interrupted = interrupted
 
     def conduct(self, name: str, argv: Sequence[str], log: Path, left: Callable[[float], str]) -> int:
-        """Run it to its end; its exit status. ``left`` says what is left of all, for people, given its seconds so far.
+        """Run a command to its end; returns its exit status.
 
-        KeyboardInterrupt lets it end early and heal, and is raised again.
+        ``left`` gets the seconds that the command has taken so far, and returns a text on how much is left in all. A
+        KeyboardInterrupt lets the run heal and end early, and is then raised again.
         """
         started_ms = self._clock.monotonic_ms()
         try:
@@ -53,14 +55,17 @@ class ChildRuns:
                 self._progress.status(f"{name}  {elapsed_s:.0f} s; {left(elapsed_s)}")
         except KeyboardInterrupt:
             self._progress.note(f"interrupted: {self._interrupted}")
-            # Not the one named above: the interrupt may have come before it had its name.
+            # All children, because the interrupt may have come before ``child`` was assigned.
             for each in self._supervisor.children:
                 self._end(each)
             raise
         return status
 
     def _end(self, child: Child) -> None:
-        """Ask a run to end, again if the user does, and wait for it. What is stuck then ends with us."""
+        """Interrupt a run, a second time if the user does, and wait for it up to ``INTERRUPTED_S``.
+
+        If it is stuck, it ends when this process ends.
+        """
         if not child.is_running():
             return
         child.interrupt()

@@ -1,7 +1,7 @@
-"""Orders to the cluster and questions to its brokers for faults: ``ClusterOrders`` over the admin client. Decides
-nothing.
+"""``ClusterOrders`` for faults: sends admin requests to the cluster, and questions to single brokers.
 
-Orders go through the control listeners: what is broken on a link does not keep the harness from undoing its own deeds.
+Owns these requests. Does not decide what is changed (``chaos.faults``). Requests use the control listeners, so that a
+broken link does not keep the harness from undoing what it did.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
 from cluster.seams.units import seconds_of_ms
 
-#: For one order: a controller that just died has a successor by then.
+#: The time limit for one admin request. If the controller has just died, it has a successor by then.
 ORDER_MS = 20_000
-#: ``config_source`` of DescribeConfigs: set for the topic itself (Kafka's ConfigSource).
+#: ``config_source`` in a DescribeConfigs response for a value that is set on the topic (Kafka's ConfigSource).
 _OF_TOPIC = 1
-#: The errors that say that an election was not due: it leads already.
+#: The error codes of a leader election that count as done. ELECTION_NOT_NEEDED: the replica leads already.
 _NOT_DUE = frozenset((ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED))
 _ROUND_TRIP_MS = 8_000
 _REQUEST_MS = 3_000
@@ -42,7 +42,10 @@ _READ_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerOrders:
-    """``control``: the control listeners that are known, by broker. ``timeout_ms`` is for one question."""
+    """Admin requests over the known control listeners.
+
+    ``control`` maps broker ids to ``host:port``. ``timeout_ms`` is for one question to a broker.
+    """
 
     control: Mapping[int, str]
     transport: Transport
@@ -105,7 +108,7 @@ class BrokerOrders:
         raise TimeoutError(f"no broker described {topic}")
 
     async def _configs(self, address: str | None, topic: str) -> dict[str, tuple[str, int]] | None:
-        """Name -> value and source, or None."""
+        """The settings of a topic at one broker: name -> (value, source). None if the broker does not answer."""
         if address is None:
             return None
         resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -158,7 +161,10 @@ class BrokerOrders:
 
 
 def _round_trip(bootstrap: str, topic: str, partition: int, size_bytes: int) -> RoundTrip:
-    """A single attempt: what is refused is to be seen, not to be waited out."""
+    """Write a record and read it back. A single attempt, so that a refusal shows and is not retried.
+
+    ``bootstrap`` is a comma-separated list of ``host:port``; ``size_bytes`` is the size of the value. Blocks.
+    """
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

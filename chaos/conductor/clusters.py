@@ -1,4 +1,4 @@
-"""Which cluster a run has: one of its own, or one that others started. Owns the choice alone."""
+"""Chooses the cluster of a run: one that gapless starts, or the one that ``--target`` names. Starts neither."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos.schedules.model import Schedule
 
 
 def cluster_of(settings: Experiment, schedule: Schedule, bench: Workbench, observer: Observer) -> RunCluster:
-    """The cluster that this experiment is about; nothing of it is started yet."""
+    """The cluster of this experiment, not started yet."""
     if settings.asked.target is not None:
         return ForeignCluster(
             settings, bench.directory, bench.supervisor, observer, bench.transport, bench.progress.note

@@ -1,7 +1,7 @@
-"""One experiment from start to verdict (docs/design.md "Phases of a run"). Owns their order and that all is undone.
+"""Conducts one run from its start to its sealed evidence (docs/design.md "Phases of a run"). Owns the order of phases.
 
-Whatever happens (an error, Ctrl-C, a part that does not come up), what was broken is healed, what was started is
-ended, the evidence so far is verified, and anything less than complete evidence is ``unknown``.
+Whatever happens (an error, Ctrl-C, a part that does not start), everything broken is healed and every process stopped.
+Problems are recorded: a run without complete evidence can at best be ``unknown``. Judges nothing.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ CREATE_TOPIC_MS = 20_000
 LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
-#: As often as the load writes its status.
+#: The load writes its status this often, too.
 STATUS_EVERY_S = 1.0
-#: Statuses are written once a second.
+#: Added to the bound for stalled partitions, since the load writes its status once a second.
 RECOVERY_MARGIN_MS = 2_500
 
 
 class Incomplete(Exception):
-    """The run cannot continue; the evidence so far will be verified, and the verdict can at best be unknown."""
+    """The run cannot continue. The evidence so far is still judged; the verdict can at best be unknown."""
 
 
 class Conductor:
-    """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
+    """Conducts one run. ``interrupt`` may be called at any time, on the event loop."""
 
     def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
         self._settings, self._schedule = settings, schedule
@@ -74,7 +74,7 @@ class Conductor:
         self._output_replicas: dict[str, list[int]] = {}
 
     def interrupt(self) -> None:
-        """End load and faults early, or stop the run where it is (``Interruption``); what is broken is healed."""
+        """End load and faults early, or stop the run at once (``Interruption`` decides). Everything is healed."""
         phases = self._record.model.phases
         phase = phases[-1].name if phases else START
         if phase == STOP:
@@ -87,12 +87,12 @@ class Conductor:
         self._end_early()
 
     def _end_early(self) -> None:
-        """Nothing more is broken, and what is broken is healed: what was acknowledged until now is judged."""
+        """Inject nothing more and heal what is broken; what was acknowledged until now is judged."""
         if self._injector is not None:
             self._injector.end_early()
 
     async def run(self) -> None:
-        """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
+        """Conduct the run until its evidence is complete. Raises an error of the harness only after winding down."""
         progress = self._bench.progress
         beside = [asyncio.create_task(each) for each in (self._lag.run(), self._live.run(), self._witnesses.run())]
         self._task = asyncio.create_task(self._experiment())
@@ -155,13 +155,13 @@ class Conductor:
             raise Incomplete("unavailable: not all replicas of the topic joined the ISR at the start")
 
     async def _declare(self) -> None:
-        """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
+        """Declare what the run will leave, before any of it exists: the verifier accounts for all of it."""
         view, planned = await self._observer.view(), len(self._schedule.injections)
         whose = self._load.declared, self._deployment.broker_ids, self._settings.topic
         self._record.update(evidence=declared_evidence(*whose, view, planned, self._output_replicas))
 
     async def _load_is_flowing(self) -> int:
-        """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""
+        """Wait until a record was acknowledged and one was read. Returns the time then, in monotonic ms."""
 
         async def flowing() -> bool:
             status = await self._load.status()
@@ -196,7 +196,7 @@ class Conductor:
             watch.cancel()
 
     async def _watch(self, started_ms: int) -> None:
-        """The live line, and an eye on the disk and the load."""
+        """Update the live line every second; stop the run if the disk is full, end it early if the load has ended."""
         bench = self._bench
         while True:
             status = await self._load.status()
@@ -216,7 +216,7 @@ class Conductor:
             await asyncio.sleep(STATUS_EVERY_S)
 
     async def _healed(self) -> bool:
-        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable, and False."""
+        """Undo everything, start dead brokers, wait for full ISRs. If they stay incomplete, a problem and False."""
         if self._injector is not None:
             await self._injector.heal_all()
         await asyncio.to_thread(self._deployment.links.reset)
@@ -244,7 +244,7 @@ class Conductor:
         async def flowing() -> bool:
             return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)
 
-        # a little longer than the bound, so that the evidence shows that it was passed
+        # a little longer than the bound, so that the evidence shows when the bound is exceeded
         timeout_ms = ms_of_seconds(self._settings.asked.stalled_after_s) + RECOVERY_MARGIN_MS
         await until(flowing, clock=self._bench.clock, timeout_ms=timeout_ms, interval_ms=100)
 
@@ -265,7 +265,7 @@ class Conductor:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)
 
     async def _wind_down(self) -> None:
-        """Undo and end everything. Bounded, and each step continues if one before it failed."""
+        """Undo and stop everything, even if a step fails. Each step has a time limit."""
         progress = self._bench.progress
         with self._phase(STOP):
             if self._injector is not None:
@@ -284,7 +284,7 @@ class Conductor:
                 self._record.problem(problem)
 
     async def _open_links(self) -> None:
-        """Whatever a fault that was cut short may have left on a link: the brokers are to stop cleanly."""
+        """Remove what an interrupted fault may have left on the links, so that the brokers can stop cleanly."""
         if self._deployment.is_proxied:
             try:
                 await asyncio.to_thread(self._deployment.links.reset)

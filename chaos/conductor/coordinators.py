@@ -1,7 +1,7 @@
-"""Which transactional ids and groups there are, and which broker coordinates each: asked of every broker by itself.
+"""Finds out which transactional ids and groups exist and which broker coordinates each, by asking every broker.
 
-Owns the asking and the adding up. Control listeners have no proxy before them, so a broker that is cut off answers
-too, and says what it believes.
+Owns the requests and how the answers are merged. Does not own which coordinator a fault hits (``chaos.faults.steps``).
+Uses the control listeners, which have no proxy in front: a broker that is cut off also answers, with what it believes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from cluster.seams.transport import Transport
 _Answer = TypeVar("_Answer")
 
 _KEY_TYPES: Mapping[CoordinatorOf, int] = {"transaction": TRANSACTION, "group": GROUP}
-#: Of what is not in use: no client would notice that its coordinator is gone.
+#: States of transactional ids and groups that are not in use: no client would notice that their coordinator is gone.
 _DEAD = "Dead"
 _IDLE = frozenset(("Empty", _DEAD))
 
 
 class CoordinatorSurvey:
-    """``control`` is each broker's control listener, ``host:port``. Who does not answer in time is left out."""
+    """Asks every broker the same question, at the same time. A broker that does not answer in time is left out.
+
+    ``control`` maps broker ids to the ``host:port`` of their control listeners. ``timeout_ms`` is for each request.
+    """
 
     def __init__(self, control: Mapping[int, str], transport: Transport, timeout_ms: int) -> None:
         self._control = control
@@ -42,7 +45,7 @@ class CoordinatorSurvey:
         self._timeout_ms = timeout_ms
 
     async def in_use(self, kind: CoordinatorOf) -> dict[str, int]:
-        """The transactional ids, or the groups with members, each with its coordinator, in order."""
+        """The transactional ids with a transaction, or the groups with members: sorted, each with its coordinator."""
         ask = self._transactions if kind == "transaction" else self._groups
         found: dict[str, int] = {}
         for broker_id, keys in zip(self._control, await asyncio.gather(*map(ask, self._control)), strict=True):
@@ -50,7 +53,10 @@ class CoordinatorSurvey:
         return dict(sorted(found.items()))
 
     async def find(self, kind: CoordinatorOf, key: str) -> int | None:
-        """Whom most of the brokers that answer name. Asks for no id that is not in use: its topic would be created."""
+        """The id of the coordinator that most answers name; None if none names one.
+
+        To be called only for a key that is in use: otherwise the request would create the internal topic.
+        """
 
         async def ask(broker_id: int) -> int | None:
             answer = await self._ask(broker_id, find_coordinator_request(key, _KEY_TYPES[kind]))
@@ -61,7 +67,7 @@ class CoordinatorSurvey:
         return votes.most_common(1)[0][0] if votes else None
 
     async def producers(self) -> dict[str, ProducerSeen]:
-        """Every transactional id as its coordinator knows it."""
+        """Every transactional id, sorted, with what its coordinator knows about its producer."""
         found: dict[str, ProducerSeen] = {}
         for known in await asyncio.gather(*map(self._producers, self._control)):
             found |= known

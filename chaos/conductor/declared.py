@@ -1,6 +1,7 @@
-"""What a run declares before its load begins, and what it looks at again in the end. Owns no phase.
+"""Creates the topics of a run and declares the evidence that the run will leave, before its load begins.
 
-The verifier accounts for everything that is declared (``verifier.completeness``).
+The verifier accounts for everything that is declared (``verifier.completeness``). Also reads the topic ids again at the
+end. Does not own the phases in which this happens (``chaos.conductor.conductor``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def declared_evidence(
     planned_faults: int,
     output_replicas: Mapping[str, list[int]],
 ) -> DeclaredEvidence:
-    """The processes, the brokers, and the replicas as the cluster has assigned them. Pure."""
+    """What the run will leave: histories of the processes, logs of the brokers, and the replicas assigned now. Pure.
+
+    ``output_replicas`` are those of the output topic, as ``create_topics`` returns them.
+    """
     replicas = {f"{topic}-{index}": sorted(seen.replicas) for index, seen in view.partitions.items()}
     replicas |= output_replicas
     return DeclaredEvidence(processes, list(brokers), replicas, planned_faults)
@@ -44,9 +48,10 @@ def declared_evidence(
 async def create_topics(
     observer: Observer, topic: NewTopic, output: str | None, clock: Clock, timeout_ms: int
 ) -> tuple[str, dict[str, list[int]]]:
-    """Create the topic of a run, and one like it for its output; the id of the first, the replicas of the second.
+    """Create the topic of a run, and if ``output`` is given, one like it with that name.
 
-    Raises as ``create_topic`` does, and ``TimeoutError``.
+    Returns the id of the first topic ("" if it has none), and the replicas of the second by ``TOPIC-PARTITION``. Raises
+    AdminError and ``TimeoutError``.
     """
     admin = observer.admin(timeout_ms)
     try:
@@ -63,9 +68,10 @@ async def create_topics(
 
 
 async def create_topic(admin: AsyncAdmin, topic: NewTopic, clock: Clock, timeout_ms: int) -> None:
-    """Create it. A broker that has just started may not be counted by the controller yet: then it is waited for.
+    """Create the topic.
 
-    Raises ``AdminError`` for any other refusal, and for that one when the time is over.
+    A controller that does not know all started brokers yet refuses the replication factor; then this tries again for up
+    to ``timeout_ms``. Raises AdminError for that refusal after this time, and for any other refusal at once.
     """
     refusals: list[AdminError] = []
 
@@ -84,7 +90,7 @@ async def create_topic(admin: AsyncAdmin, topic: NewTopic, clock: Clock, timeout
 
 
 async def topic_ids(observer: Observer, topic: str) -> dict[str, str]:
-    """The topic's id as the cluster tells it now; nothing if it does not answer."""
+    """The topic's current id, by its name: "" if it has none, empty if the cluster does not answer."""
     admin = observer.admin(TOPIC_IDS_MS)
     try:
         described = await admin.describe([topic])

@@ -1,4 +1,7 @@
-"""The cluster of ``gapless up`` as manual faults see it. Owns that view; the cluster itself is the deployment's."""
+"""The cluster of ``gapless up`` as manual faults see it.
+
+Owns that view. Does not own the cluster itself (``chaos.conductor.deployment``).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ ASK_TIMEOUT_MS = 5_000
 
 
 class Deployed:
-    """``Broken`` over the real thing. A broker that is paused counts as running. ``started`` is called when one that
-    was asked for runs, before the request is answered."""
+    """``Broken`` for a deployment. A paused broker counts as running.
+
+    ``started`` is called when a broker runs that a request asked to start, before the request is answered.
+    """
 
     def __init__(
         self,
@@ -47,7 +52,7 @@ class Deployed:
         return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
 
     def target(self, topic: str, partitions: int) -> ClusterUnderTest:
-        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
+        # Imported here: it loads the client of the proxy, for which the start of a cluster should not wait.
         from chaos.conductor.breakable_cluster import BreakableCluster
 
         observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms

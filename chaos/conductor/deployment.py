@@ -1,8 +1,8 @@
-"""The cluster of a run, with a proxy before every link. Owns starting, restarting and stopping it.
+"""The cluster that gapless starts for a run, with a proxy on every link. Owns starting, restarting and stopping it.
 
-Order matters and no port is guessed: proxies are created first, on port 0, and lead nowhere; brokers bind ports that
-are held for them (``chaos.conductor.held_ports``), say so, and only then are the proxies' upstreams set. Does not own
-what is broken, nor what is read from the cluster (``chaos.conductor.observer``).
+Links are created first, on free ports and without a real upstream. Then brokers bind ports that are held for them
+(``chaos.conductor.held_ports``) and report them, and only then do the links get their upstreams. Does not own what is
+broken, nor what is read from the cluster (``chaos.conductor.observer``).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
+#: The upstream of a link until its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
-#: What a broker's process prints besides its log: nothing, unless it crashes.
+#: The file for what a broker's process prints besides its log: nothing, unless it crashes.
 OUTPUT = "process.log"
 
 
 class Deployment:
-    """ZooKeeper, proxy and brokers of one run."""
+    """``RunCluster`` for a cluster of gapless's own: ZooKeeper, the proxy and the brokers."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Deployment:
         self.starts: dict[int, int] = {}
 
     def process(self, broker_id: int) -> Child:
-        """The broker's present process."""
+        """The broker's current process."""
         return self._brokers[broker_id]
 
     async def life(self, broker_id: int) -> ProcessLife:
-        """Of a child it is always known."""
+        """Whether the broker runs; that is always known, because the broker is a child process."""
         return ProcessLife.RUNS if self._brokers[broker_id].is_running() else ProcessLife.ENDED
 
     @property
@@ -82,27 +82,27 @@ class Deployment:
 
     @property
     def is_proxied(self) -> bool:
-        """Whether the links are there."""
+        """Whether the links exist."""
         return self._links is not None
 
     @property
     def links(self) -> Links:
-        """The links of the run. Raises StartFailure before the proxy is up."""
+        """The links of the run. Raises StartFailure before the proxy has started."""
         if self._links is None:
             raise StartFailure("the proxy has not been started")
         return self._links
 
     async def start(self) -> None:
-        """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``.
+        """Start everything. Raises StartFailure, JavaNotFound or ``OSError``.
 
-        What costs the time is loading code: all processes do so at once, and the brokers are told where they listen
-        and whom they reach when that is known.
+        Loading code takes most of the time, so all processes start at once. Brokers get their configuration later, when
+        the addresses of the links are known.
         """
         to_zookeeper = [name for name in self.link_names if name.endswith(f"-{ZOOKEEPER}")]
         others = [name for name in self.link_names if name not in to_zookeeper]
         zookeeper = asyncio.create_task(self._start_zookeeper())
         proxying = asyncio.create_task(self._start_proxy(others))
-        await asyncio.gather(zookeeper, proxying, *map(self._bear_broker, self.broker_ids))
+        await asyncio.gather(zookeeper, proxying, *map(self._spawn_broker, self.broker_ids))
         proxy, listen = proxying.result()
         for name in to_zookeeper:
             listen[name] = await asyncio.to_thread(self.links.create, name, self.zookeeper_address)
@@ -110,42 +110,42 @@ class Deployment:
         await asyncio.gather(*(self._start_broker(broker_id) for broker_id in self.broker_ids))
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory; a start that is under way is waited for instead.
+        """Start a dead broker again on its own data directory. If it is being started already, wait for that instead.
 
         Raises StartFailure.
         """
 
         async def start() -> None:
-            await self._bear_broker(broker_id)
+            await self._spawn_broker(broker_id)
             await self._start_broker(broker_id)
 
         await self._once(f"broker-{broker_id}", start)
 
     def is_starting(self, broker_id: int) -> bool:
-        """Whether it is being restarted: it has a process, and does not serve yet."""
+        """Whether the broker is being restarted: it may have a process, but does not serve yet."""
         task = self._restarting.get(f"broker-{broker_id}")
         return task is not None and not task.done()
 
     @property
     def zookeeper(self) -> ZooKeeperHandle | None:
-        """ZooKeeper's process and address; None if it is not ours."""
+        """ZooKeeper's process and address; None if gapless did not start it."""
         return self._zookeeper
 
     async def restart_zookeeper(self) -> None:
-        """Start a dead ZooKeeper again on its data and its port. Raises StartFailure."""
+        """Start a dead ZooKeeper again, with its data and its port. Raises StartFailure."""
         await self._once("zookeeper", self._start_zookeeper_again)
 
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
-        """Ask one broker to stop cleanly; whether it did, in time."""
+        """Ask one broker to stop cleanly. Returns whether it did within ``timeout_s``."""
         self._observer.forget(broker_id)
         child = self._brokers[broker_id]
         await asyncio.to_thread(child.terminate)
         return await asyncio.to_thread(child.wait, timeout_s) is not None
 
     async def _once(self, name: str, start: Callable[[], Awaitable[None]]) -> None:
-        """Start something, or wait for its start that is under way: faults overlap, and an interrupt cuts in.
+        """Call ``start``, or if a call under this name is in progress, wait for that: overlapping faults may both ask.
 
-        A start that was begun is never abandoned halfway: its child would run and not be known.
+        An interrupt does not cancel the call, which would leave a child process that is not in ``_brokers``.
         """
 
         async def started() -> None:
@@ -157,9 +157,9 @@ class Deployment:
         await asyncio.shield(task)
 
     async def stop(self, timeout_s: float = 15.0) -> list[int]:
-        """Stop the brokers cleanly and answer with those that had to be killed.
+        """Stop the brokers cleanly; returns the ids of those that had to be killed.
 
-        One after the other, so that a controlled shutdown has somewhere to move leadership to.
+        Stops one broker after the other, so that a controlled shutdown can move leadership to the remaining ones.
         """
         if under_way := [task for task in self._restarting.values() if not task.done()]:
             await asyncio.wait(under_way, timeout=START_TIMEOUT_S)
@@ -172,7 +172,7 @@ class Deployment:
         return killed
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
-        """What the brokers leave is in the run's directory already."""
+        """Do nothing: the brokers' files are in the run's directory already."""
         return []
 
     async def _start_zookeeper(self) -> None:
@@ -199,10 +199,10 @@ class Deployment:
         return os.path.join(str(self._directory.nodes_dir), "zookeeper")
 
     async def _start_proxy(self, link_names: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """The proxy's URL, and where these links listen. They lead nowhere yet."""
+        """Start the proxy, create links that lead nowhere yet; returns its URL and each link's ``host:port``."""
         url = self._settings.asked.toxiproxy
         url = url or await start_proxy(self._supervisor, self._directory, self._settings.asked.seed)
-        # Here because it costs 60 ms, in which the other processes are loading their code too.
+        # Imported here: it takes 60 ms, during which the other processes load their code, too.
         from chaos.links import LinkError, Links
 
         links = self._links = Links(url)
@@ -214,8 +214,8 @@ class Deployment:
         except LinkError as error:
             raise StartFailure(f"the proxy made no link: {error}") from error
 
-    async def _bear_broker(self, broker_id: int) -> None:
-        """Start a broker's process. It loads its code and waits for its configuration."""
+    async def _spawn_broker(self, broker_id: int) -> None:
+        """Start a broker's process, which loads its code and waits for its configuration."""
         log_path = str(self._directory.node(broker_id) / OUTPUT)
         self._brokers[broker_id] = await asyncio.to_thread(
             self._supervisor.start_python, f"broker-{broker_id}", "cluster.broker.main:serve", None, log_path
@@ -237,14 +237,14 @@ class Deployment:
                 await asyncio.to_thread(child.send, arguments)
             except EOFError as error:
                 raise StartFailure(f"{name} did not come up: {error}") from error
-            await self._introduce(broker_id, name, child)
+            await self._publish_ports(broker_id, name, child)
         except Exception:
-            # One that came up after all would serve behind links that lead to its predecessor's ports.
+            # If the broker came up after all, its links would lead to its predecessor's ports.
             await asyncio.to_thread(child.kill)
             raise
 
-    async def _introduce(self, broker_id: int, name: str, child: Child) -> None:
-        """Learn on which ports a new broker listens, and tell all parts."""
+    async def _publish_ports(self, broker_id: int, name: str, child: Child) -> None:
+        """Learn on which ports a new broker listens; update the topology, its links and the observer."""
         ports: Mapping[str, int] = (await message(child, name, "bound"))["ports"]
         bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
         self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})
@@ -263,10 +263,10 @@ class Deployment:
         )
 
     def properties(self, broker_id: int) -> dict[str, str]:
-        """The broker's own configuration: the profile's, the user's, and where it listens and whom it reaches."""
+        """The broker's configuration: from the profile and the user, its listeners, and the addresses of its peers."""
         names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
         ports = {name: self._held.port(broker_id, name) for name in names}
-        # load and peers come through proxies, so their ports may be any; the control listener is for people too
+        # load and peers use links, so these ports do not matter; users may connect to the control listener directly
         ports["CONTROL"] = self._ports.control(broker_id) or ports["CONTROL"]
         metrics = self._ports.metrics_of(broker_id) or self._held.port(broker_id, "METRICS")
         fault = self._ports.fault or self._held.port(broker_id, "FAULT")
@@ -286,12 +286,12 @@ class Deployment:
             "gapless.metrics.port": str(metrics),
             "gapless.fault.port": str(fault),
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
-            # not log.dirs, which is a list: a comma in the path would part it
+            # not log.dirs, which is a list: a comma in the path would split it
             "log.dirs": "",
             "log.dir": os.path.join(str(self._directory.node(broker_id)), "data"),
         }
 
 
 def _listener(opener: str) -> str:
-    """The listener that a link's opener is to reach: its own group's, or the peers'."""
+    """The listener at which links of this opener end: that of its group of clients, else the one for peers."""
     return opener.upper() if opener in LOAD_GROUPS else "PEERS"

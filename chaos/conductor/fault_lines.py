@@ -1,8 +1,8 @@
-"""The record of the faults of a run, ``faults.jsonl``: a line when one bites or is skipped, and one when it is over.
+"""``faults.jsonl``, the record of a run's faults: a line when a fault is injected or skipped, one when it is healed.
 
-One that could not be seen to be over gets one more, when it is examined again after everything was healed.
-Owns the form of a line. When which is written is the injector's; how they are read is the verifier's, and for a replay
-``chaos.replay``'s.
+If the second probe does not see the fault's end, a third line follows when the fault is probed again, after everything
+was healed. Owns the form of a line. Does not own when lines are written (``chaos.conductor.injector``) or how they are
+read (the verifier, and ``chaos.replay`` for a replay).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.seams.clock import Clock
 
 
 class FaultSink(Protocol):
-    """Where the record goes: a storage, or a wrapper that also reports it."""
+    """Where lines are appended: a storage, or a wrapper that also reports them."""
 
     def append_line(self, path: str, line: str) -> None:
         """Append the line to the file."""
@@ -25,7 +25,7 @@ class FaultSink(Protocol):
 
 
 class FaultLines:
-    """The record of one run. ``numbers`` has the number of each fault that is written about."""
+    """Writes the record of one run. ``numbers`` maps each fault to its number in the schedule, from 0."""
 
     def __init__(self, storage: FaultSink, path: str, clock: Clock) -> None:
         self._storage = storage
@@ -34,27 +34,27 @@ class FaultLines:
         self.numbers: dict[Fault, int] = {}
 
     def begun(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, asked_ns: int, waited: bool) -> None:
-        """It was injected, and the first probe has looked.
+        """Record that the fault was injected and what the first probe saw.
 
-        Its target was looked for from ``asked_ns`` on; ``waited``: at first there was nothing to break.
+        ``asked_ns`` is when the search for a target began. ``waited`` is true if there was nothing to break at first.
         """
         more = {"asked_ns": asked_ns, "waited": waited}
         self._of(fault, target, "inject", start_ns, probe.seen, effective=probe.effective, **more)
 
     def ended(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, effective: bool, healed: bool) -> None:
-        """It was healed, or could not be, and the second probe has looked."""
+        """Record whether the fault could be healed (``healed``) and what the second probe saw."""
         self._of(fault, target, "heal", start_ns, probe.seen, effective=effective, healed=healed)
 
     def looked_again(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, effective: bool) -> None:
-        """Its second probe had given up, and now that all is healed it has looked again."""
+        """Record what another probe saw after everything was healed. The second probe had not seen the fault's end."""
         self._of(fault, target, "over", start_ns, probe.seen, effective=effective, healed=probe.effective)
 
     def skipped(self, fault: Fault, start_ns: int, reason: str) -> None:
-        """There was nothing to break for too long."""
+        """Record that the fault was skipped: for too long, there was nothing to break."""
         self._of(fault, "none", "skip", start_ns, {"reason": reason}, effective=False)
 
     def leave_out(self, number: int, injection: Injection) -> None:
-        """Every planned injection is accounted for, those that there was no time for as well."""
+        """Record a planned injection that the run had no time for, so that the record accounts for every one."""
         now_ns = self._clock.monotonic_ns()
         self._write(number, injection.fault, "none", "left-out", injection.at_s, now_ns, {}, effective=False)
 

@@ -1,7 +1,8 @@
-"""The final phase (docs/design.md "Phases of a run"): sentinels, the last full read, what the replicas hold at the end.
+"""The final phase (docs/design.md "Phases of a run"): sentinels, the last full read, and the final state of replicas.
 
-Owns the order and the bounds. The sentinel and the reader are programs of loadgen's, run as children, so that no
-client library lives in the conductor.
+Owns when a partition's final state counts as reached, and how the programs of this phase are run. Does not own these
+programs, the sentinel and the reader: they belong to loadgen and run as children, so that the conductor needs no client
+library.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from verifier.evidence.run_model import FinalPartition
 
 logger = logging.getLogger(__name__)
 
-#: How long the cluster is asked for its offsets at a time.
+#: The time limit for one request for offsets.
 ASK_MS = 3_000
 
 
 class FinalState:
-    """Collects the final partitions, step by step; whatever is missing in the end is ``unavailable``."""
+    """Collects the final state of each partition, step by step.
+
+    The status of a partition stays ``unavailable: REASON`` until everything is known, and is then ``ok``.
+    """
 
     def __init__(self, topic: str, partitions: int, observer: Observer, clock: Clock) -> None:
         self._topic = topic
@@ -40,14 +44,14 @@ class FinalState:
         ]
 
     def sentinels(self, offsets: Mapping[int, int]) -> None:
-        """The acknowledged offset of each partition's sentinel."""
+        """Note the offset of each partition's sentinel, by partition. One that was not acknowledged is absent."""
         for index, known in enumerate(self.partitions):
             offset = offsets.get(index)
             status = "unavailable: its sentinel was not acknowledged in time" if offset is None else known.status
             self.partitions[index] = replace(known, sentinel_offset=offset, status=status)
 
     async def replicas(self, timeout_ms: int) -> None:
-        """Wait for equal log end offsets, and a high watermark that has reached them, on all replicas."""
+        """Wait until each partition's replicas have the same log end offset and its high watermark has reached it."""
 
         async def settled() -> bool:
             try:
@@ -78,7 +82,10 @@ class FinalState:
 def judge_partition(
     known: FinalPartition, seen: ObservedPartition | None, ends: Mapping[int, int], high_watermark: int, log_start: int
 ) -> FinalPartition:
-    """One partition's final state from what its replicas and its leader answered. Pure."""
+    """One partition's final state, from the answers of its replicas and its leader. Pure.
+
+    ``ends`` maps broker ids to log end offsets.
+    """
     if known.sentinel_offset is None:
         return replace(known, status="unavailable: its sentinel was not acknowledged in time")
     if seen is None or seen.leader < 0:
@@ -101,9 +108,10 @@ def judge_partition(
 async def run_json_program(
     supervisor: Supervisor, storage: Storage, name: str, argv: Sequence[str], log_path: str, timeout_s: float
 ) -> tuple[int | None, dict[str, object]]:
-    """Run a child that prints one JSON object as its last line; its exit code (None: ended by us) and the object.
+    """Run a child that prints a JSON object as its last line. Returns its exit code and that object.
 
-    An object that cannot be read is empty.
+    A child that runs longer than ``timeout_s`` is killed; its exit code is None. An object that cannot be parsed is
+    empty.
     """
     child = await asyncio.to_thread(supervisor.start_program, name, list(argv), None, None, log_path)
     code = await asyncio.to_thread(child.wait, timeout_s)

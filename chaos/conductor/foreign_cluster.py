@@ -1,7 +1,8 @@
-"""A cluster that others started (docs/target.md): gapless adds a proxy and relays before the links of its clients.
+"""A run on a cluster that gapless did not start (docs/target.md): adds a proxy and relays between clients and brokers.
 
-Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the collecting of the
-evidence from such a cluster. How its processes are killed and started is ``chaos.conductor.nodes``'.
+A client connects to a relay, which rewrites the addresses in responses; the relay connects to a link with its toxics,
+and the link to the broker. Owns these, and collects the evidence from such a cluster. Does not own how its processes
+are killed and started (``chaos.conductor.nodes``).
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from verifier.evidence.run_model import FinalPartition, TopicSpec
 if TYPE_CHECKING:
     from chaos.links import Links
 
-#: The listener under which Topology keeps the addresses that the cluster advertises.
+#: The listener name under which ``Topology`` has the addresses that the cluster advertises.
 LISTENER = "CLIENTS"
 DELETE_MS = 20_000
-#: The files of a replica that do not change while its broker runs without load.
-_STILL = ("*.log", "partition.metadata")
+#: The files of a replica that are safe to copy while its broker runs: without load, they do not change.
+_STABLE_FILES = ("*.log", "partition.metadata")
 
 
 class ForeignCluster:
-    """``RunCluster`` over brokers that gapless did not start."""
+    """``RunCluster`` for brokers that gapless did not start."""
 
     zookeeper: ZooKeeperHandle | None = None
     zookeeper_address = ""
@@ -90,7 +91,10 @@ class ForeignCluster:
         return self._links
 
     async def start(self) -> None:
-        """Discover the brokers, and put a link and a relay before each one for each group of clients."""
+        """Discover the brokers, and put a link and a relay in front of each broker for each group of clients.
+
+        Raises StartFailure.
+        """
         asked = self._settings.asked
         try:
             seen = await look(target_addresses(asked.target or ""), self._transport)
@@ -121,7 +125,7 @@ class ForeignCluster:
             self._observer.set_addresses(broker_id, address, "")
 
     async def _start_relays(self, listen: Mapping[str, str]) -> dict[str, str]:
-        """Where clients find each link: its relay."""
+        """Start a relay for each link. ``listen`` maps link names to ``host:port``; returns the same for the relays."""
         links: dict[str, dict[str, list[object]]] = {group: {} for group in LOAD_GROUPS}
         for text, address in listen.items():
             name, (host, _, port) = LinkName.parse(text), address.rpartition(":")
@@ -145,7 +149,7 @@ class ForeignCluster:
         return self._nodes.process(broker_id)
 
     async def life(self, broker_id: int) -> ProcessLife:
-        """As ``--nodes`` tells it. Says once of a broker that it is not known, and why."""
+        """Whether the broker runs, according to ``--nodes``. If that is not known, notes the reason once per broker."""
         look = await asyncio.to_thread(self._nodes.process(broker_id).look)
         if look.doubt and broker_id not in self._doubted:
             self._doubted.add(broker_id)
@@ -153,7 +157,7 @@ class ForeignCluster:
         return look.life
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again, as ``--nodes`` says."""
+        """Start a dead broker again with its ``start`` command in ``--nodes``. Raises StartFailure."""
         await asyncio.to_thread(self._nodes.start, broker_id)
 
     async def restart_zookeeper(self) -> None:
@@ -163,7 +167,10 @@ class ForeignCluster:
         raise StartFailure(f"gapless did not start broker {broker_id} and does not shut it down")
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
-        """Copy the files of ``--replica-dir``, fetch the logs of the other leaders, and delete the run's topic."""
+        """Copy the files of ``--replica-dir``, fetch the logs of the other leaders, and delete the run's topics.
+
+        Returns a line for each thing that failed.
+        """
         problems: list[str] = []
         for final in finals:
             name = f"{final.topic}-{final.partition}"
@@ -190,7 +197,10 @@ class ForeignCluster:
         return self._directory.node(broker_id) / "data"
 
     async def _delete(self, topics: Sequence[TopicSpec]) -> list[str]:
-        """Delete only what this run created: any other topic belongs to someone, even if it is called the same."""
+        """Delete the topics that this run created; returns a line for each problem.
+
+        A topic with the same name but another id belongs to someone else and stays.
+        """
         problems: list[str] = []
         own: list[str] = []
         for topic in topics:
@@ -211,14 +221,17 @@ class ForeignCluster:
         return problems
 
     async def stop(self) -> list[int]:
-        """Stop nothing: gapless started no broker."""
+        """Stop nothing, because gapless started no broker."""
         return []
 
 
 def copy_replica(source: Path, target: Path) -> None:
-    """Copy the segments of one replica. Blocks. Raises ``OSError``, ``FileNotFoundError`` if it has no segments."""
+    """Copy the segments of one replica. Blocks.
+
+    Raises ``OSError``, and ``FileNotFoundError`` if the replica has no segments.
+    """
     target.mkdir(parents=True, exist_ok=True)
-    found = [path for pattern in _STILL for path in sorted(source.glob(pattern))]
+    found = [path for pattern in _STABLE_FILES for path in sorted(source.glob(pattern))]
     if not any(path.suffix == ".log" for path in found):
         raise FileNotFoundError(f"{source} has no segments")
     for path in found:

@@ -1,8 +1,7 @@
-"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (docs/design.md
-"Processes and links").
+"""Measures how overloaded the harness is, since that must not look like a broken cluster.
 
-Owns the conductor's own event-loop lag, and the collecting of the proxy's and the brokers'. What follows from the
-figures is the verifier's to say.
+Measures the event-loop lag of the conductor, and collects that of the proxy and the brokers (docs/design.md "Processes
+and links"). Does not own what the figures mean for the verdict (the verifier).
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms, seconds_of_ns
 from verifier.evidence.run_model import HarnessHealth
 
-#: Short enough to see a stall of the harness, long enough to cost nothing.
+#: Short enough to notice a stall of the harness, long enough to cost nothing.
 TICK_S = 0.1
 LOOP_LAG = "gapless_event_loop_lag_seconds"
 LONGEST_TURN = "gapless_event_loop_longest_turn_seconds"
 
 
 class LagMeter:
-    """Measures by how much the loop's timers come late."""
+    """Measures how late timers of the event loop fire. ``worst_s`` is the largest delay so far."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,7 +37,10 @@ class LagMeter:
 
 
 async def harness_health(deployment: RunCluster, observer: Observer, own: LagMeter) -> HarnessHealth:
-    """The worst event-loop lag of each process that has a loop, in seconds. Those that do not answer are left out."""
+    """The worst event-loop lag in seconds: of the conductor (``own``), the proxy and each broker.
+
+    A process that does not answer is left out.
+    """
     lags = {"conductor": own.worst_s}
     proxy = await asyncio.to_thread(deployment.links.server_stats) if deployment.is_proxied else None
     if proxy is not None:

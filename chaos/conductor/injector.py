@@ -1,7 +1,7 @@
-"""Runs a schedule: each injection through its whole life, recorded in ``faults.jsonl`` as it happens.
+"""Plays a schedule: injects each fault, probes it, heals it, probes again, and records every step in ``faults.jsonl``.
 
-Owns the order of steps and their times. What a fault does is its own; the record is ``chaos.conductor.fault_lines``';
-whether the run was effective is judged by the verifier from the record.
+Owns the order of these steps and their times. Does not own what a fault does (``chaos.faults``) or the form of the
+record (``chaos.conductor.fault_lines``). The verifier judges from the record whether the run was effective.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.conductor.fault_lines import FaultLines, FaultSink
-from chaos.conductor.progress import left_out_words
+from chaos.conductor.progress import healed_words, left_out_words
 from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.under_test import ClusterUnderTest
@@ -24,7 +24,6 @@ from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
 from cluster.seams.units import ms_of_seconds, ns_of_ms, seconds_of_ms, seconds_of_ns
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
-from verifier.evidence.probes import probe_words
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +31,20 @@ logger = logging.getLogger(__name__)
 PRECONDITION_MS = 8_000
 #: How often the precondition is checked: nothing signals it, and each check asks the cluster.
 RETRY_S = 0.2
-#: The most tries of a kind of fault that has not bitten when the time limit is over.
+#: After the time limit, a kind of fault that has not bitten is injected until it was tried this often.
 MOST_TRIES = 3
-#: A replayed injection looks for its target this long before it is due: a stopped broker makes asking slow.
+#: A replayed injection chooses its target this long before it is due, because a stopped broker makes that slow.
 EARLY_MS = 1_500
-#: And again this long before, since another broker may lead by then.
+#: It chooses again this long before it is due, because another broker may lead by then.
 AGAIN_MS = 300
 
 
 class NotHealed(Exception):
-    """A fault could not be undone, so the rest of the run makes no sense. Names the fault and the error."""
+    """A fault could not be undone, so the run cannot continue. The message names the fault and the error."""
 
 
 class Injector:
-    """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line.
+    """Plays schedules and single injections. ``done`` counts the faults that ended, ``effective`` those that bit.
 
     ``lasting`` and ``past`` have the details for display; ``changed`` is called whenever one of them changes.
     """
@@ -78,23 +77,23 @@ class Injector:
 
     @property
     def active(self) -> str:
-        """What is broken now."""
+        """The names of the faults that last now, comma-separated, for the live line."""
         return ", ".join(fault.name for fault in self._broken)
 
     @property
     def lasting(self) -> tuple[ActiveFault, ...]:
-        """The faults that are not over, including those whose recovery is still being probed; the oldest first."""
+        """The faults that are not over, oldest first, including those whose recovery is still being probed."""
         return tuple(self._lasting.values())
 
     async def run(self, schedule: Schedule, load_started_ms: int, until_ms: float = math.inf) -> None:
         """Play the schedule.
 
-        On a slow machine, faults take longer than planned, and those after them come late. After ``until_ms``, only
-        kinds that have not bitten yet are injected, each a few times at most; the others are left out, which is noted.
-        After ``end_early``, everything that has not begun is left out.
+        On a slow machine, faults take longer than planned, which delays later ones. After ``until_ms``, only kinds that
+        have not bitten yet are injected, until each was tried ``MOST_TRIES`` times; the others are left out, which is
+        noted. After ``end_early``, everything that has not begun is left out.
 
-        Raises ValueError for a schedule without a seed, and NotHealed for the first fault that could not be undone;
-        ``heal_all`` then undoes everything else.
+        Raises ValueError for a schedule without a seed, and NotHealed for the first fault that could not be undone.
+        Then call ``heal_all`` to undo the others.
         """
         seed = schedule.seed
         if seed is None:
@@ -129,7 +128,7 @@ class Injector:
             raise failed.exceptions[0] from failed
 
     def end_early(self) -> None:
-        """Break nothing more, and heal what is broken now; ``run`` returns when that is over and on record."""
+        """Inject nothing more and heal what is broken. ``run`` returns when that is done and recorded."""
         self._early.set()
 
     def _left_out_early(self, index: int, injection: Injection) -> bool:
@@ -143,7 +142,7 @@ class Injector:
         self._lines.leave_out(index, injection)
 
     async def heal_all(self) -> None:
-        """Undo what was cut short by an interrupt or an error, the newest first. One that fails stops no other."""
+        """Undo the faults that an interrupt or an error cut short, newest first. If one fails, the others continue."""
         while self._broken:
             fault = self._broken.pop()
             try:
@@ -155,16 +154,16 @@ class Injector:
             self._over(fault, "cut short")
 
     async def look_again(self) -> None:
-        """Once all is healed, probe faults again whose second probe gave up: they may only have been slow to pass."""
+        """After everything was healed, probe those faults again whose end the second probe did not see in time."""
         while self._unseen:
             fault, target, effective = self._unseen.pop(0)
             start_ns = self._clock.monotonic_ns()
             after = await self._looked(fault, target)
             self._lines.looked_again(fault, target, start_ns, after, effective=effective)
-            self._note(f"fault {fault.name} on {target}, looked at again: {_sentence(after)}")
+            self._note(f"fault {fault.name} on {target}, looked at again: {healed_words(after)}")
 
     async def _looked(self, fault: Fault, target: str) -> Probe:
-        """The second probe. If it fails, the fault is not seen to be over."""
+        """Run the second probe. If it raises, it counts as one that did not see the fault's end."""
         try:
             return await fault.gone()
         except Exception as error:
@@ -172,39 +171,34 @@ class Injector:
             return Probe(False, {"error": repr(error)})
 
     async def inject(self, seed: int, index: int, injection: Injection) -> None:
-        """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
+        """Run one injection, from choosing its target to its healing. ``index`` is its number. Raises NotHealed."""
         fault = self._fault(seed, index, injection)
         target = await self._choose(fault)
         if target is not None:
             await self._strike(fault, target)
 
     async def _replay(self, seed: int, index: int, injection: Injection, due_ms: float) -> None:
-        """The same at exactly the time that it is due, or later if there is nothing to break by then."""
+        """Like ``inject``, but inject exactly when it is due, or later if there is nothing to break by then."""
         fault = self._fault(seed, index, injection)
         due_ns = ns_of_ms(int(due_ms))
         target = await self._choose(fault, due_ns)
         if target is not None and self._clock.monotonic_ms() <= due_ms:
             await self._until(due_ms - AGAIN_MS)
-            self._waited.discard(fault)
-            fault, target = await self._chosen_again(seed, index, fault, target, due_ns)
-            if self._clock.monotonic_ms() <= due_ms:
-                self._waited.discard(fault)
+            again = self._fault(seed, index, injection)
+            fault, target = await self._chosen_again(again, fault, target, due_ns)
             await self._until(due_ms)
         if target is not None and not self._left_out_early(index, injection):
             await self._strike(fault, target)
 
-    async def _chosen_again(
-        self, seed: int, index: int, fault: Fault, target: str, due_ns: int
-    ) -> tuple[Fault, str | None]:
-        """The target chosen again; the first one if choosing takes too long. If it is gone, another is waited for."""
-        other = self._fault(seed, index, fault.injection)
+    async def _chosen_again(self, again: Fault, fault: Fault, target: str, due_ns: int) -> tuple[Fault, str | None]:
+        """Choose the target again, and wait if it is gone; keep the first choice if that takes until it is due."""
         try:
             async with asyncio.timeout(seconds_of_ns(max(0, due_ns - self._clock.monotonic_ns()))):
-                return other, await other.choose()
+                return again, await again.choose()
         except TimeoutError:
             return fault, target
         except PreconditionMissing:
-            return other, await self._choose(other, due_ns)
+            return again, await self._choose(again, due_ns)
 
     def _fault(self, seed: int, index: int, injection: Injection) -> Fault:
         drawn_as = index if injection.replays is None else injection.replays
@@ -219,7 +213,7 @@ class Injector:
             await self.pause(seconds_of_ms(wait_ms))
 
     async def pause(self, seconds: float) -> None:
-        """Wait that long, or until the run ends early."""
+        """Wait for this time, or until ``end_early`` is called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._early.wait(), seconds)
 
@@ -245,7 +239,7 @@ class Injector:
             await fault.heal()
             self._broken.remove(fault)
             self._lasts(fault, replace(self._lasting[fault], healed=True))
-            # if the injection failed, the probe may fail for lack of its notes, which does not mean that healing failed
+            # after a failed injection, this probe may raise because the fault has not noted everything; healing worked
             after = await (self._looked(fault, target) if has_failed else fault.gone())
         except Exception as error:
             failed = Probe(False, {"error": repr(error)})
@@ -261,18 +255,21 @@ class Injector:
         if effective:
             self._bit.add(injection.fault)
         effect = "bit" if effective else "did not bite"
-        self._note(f"  {injection.fault} {effect}; {_sentence(after)}")
-        self._over(fault, effect, _sentence(after))
+        self._note(f"  {injection.fault} {effect}; {healed_words(after)}")
+        self._over(fault, effect, healed_words(after))
 
     def _begun(self, fault: Fault, target: str, start_ns: int, probe: Probe) -> None:
         self._lines.begun(fault, target, start_ns, probe, asked_ns=self._asked_ns[fault], waited=fault in self._waited)
 
     async def _choose(self, fault: Fault, due_ns: int = 0) -> str | None:
-        """The target, once the precondition holds, even after ``due_ns``; None and a record if it never does."""
+        """Wait until the fault finds a target; return its description.
+
+        If there is none ``PRECONDITION_MS`` after now (or after ``due_ns``), record the fault as skipped; return None.
+        """
         start_ns = max(due_ns, self._clock.monotonic_ns())
         while True:
             try:
-                return await fault.choose()
+                target = await fault.choose()
             except PreconditionMissing as reason:
                 self._waited.add(fault)
                 if self._clock.monotonic_ns() - start_ns > ns_of_ms(PRECONDITION_MS):
@@ -282,6 +279,10 @@ class Injector:
                     self._lasts(fault, ActiveFault(fault.name, "none", start_ns))
                     self._over(fault, "skipped", str(reason))
                     return None
+            else:
+                if self._clock.monotonic_ns() <= due_ns:
+                    self._waited.discard(fault)
+                return target
             await asyncio.sleep(RETRY_S)
 
     def _lasts(self, fault: Fault, now: ActiveFault) -> None:
@@ -294,8 +295,3 @@ class Injector:
             return
         self.past.append(PastFault(was.fault, was.target, was.since_ns, self._clock.monotonic_ns(), effect, detail))
         self._changed()
-
-
-def _sentence(probe: Probe) -> str:
-    seen = probe_words(probe.seen)
-    return ("healed" if probe.effective else "NOT HEALED") + (f": {seen}" if seen else "")

@@ -1,7 +1,8 @@
-"""``leaders.jsonl``: who led each partition, as the conductor saw it. Owns the asking again and again, and the file.
+"""``leaders.jsonl``: the leader, leader epoch and ISR of each partition, as brokers reported them during the run.
 
-It is the witness of elections that is independent of the logs: which epochs there were, and between which two looks
-each began. Brokers are asked on their control listeners, which no fault cuts.
+This evidence of elections is independent of the logs: it shows which epochs existed, and between which two polls each
+began. Polls the brokers on their control listeners, which no fault cuts. Owns the polling and the file. Does not own
+what the verdict makes of it (``verifier.witness``).
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-#: The verdict knows the time of an election only as well as this (docs/verifier.md); each look asks every broker.
+#: Time between two polls, which is how exactly the verdict knows the time of an election (docs/verifier.md). Each poll
+#: asks every broker.
 LOOK_EVERY_S = 0.25
 
 
 class LeaderWatch:
-    """Writes a line for each partition of a topic whose leader, leader epoch or ISR is not that of the look before."""
+    """Polls a topic. Writes a line for each partition whose leader, leader epoch or ISR changed since the last poll."""
 
     def __init__(self, observer: Observer, clock: Clock, storage: Storage, path: str, topic: str) -> None:
         self._observer = observer
@@ -35,13 +37,13 @@ class LeaderWatch:
         self._seen_ns: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Look until cancelled. A look that fails is repeated; it does not affect the experiment."""
+        """Poll until cancelled. A poll that fails does not affect the experiment."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
-        """One look; what has changed since the one before is in the file when this returns."""
+        """Poll once. Changes since the last poll are in the file when this returns."""
         asked_ns = self._clock.monotonic_ns()
         try:
             view = await self._observer.view()
@@ -53,9 +55,10 @@ class LeaderWatch:
             self._storage.append_line(self._path, json.dumps(entry))
 
     def changes(self, seen: Mapping[int, ObservedPartition], asked_ns: int, told_ns: int) -> list[dict[str, object]]:
-        """The lines of one look. ``before_ns``: the last look that still saw what was before, None for the first.
+        """The entries of one poll, which began at ``asked_ns`` and was answered at ``told_ns``.
 
-        An answer with a lower epoch than is known comes from a broker that has not heard yet: no news.
+        ``before_ns`` in an entry is when the last poll began that saw the previous state; None in the first entry of a
+        partition. Ignores an answer with a lower epoch than is known: that broker has not learned of the election yet.
         """
         entries: list[dict[str, object]] = []
         for partition, now in sorted(seen.items()):

@@ -1,8 +1,9 @@
-"""What a conductor that was killed left behind: found by its record in the directory that it worked on, and ended.
+"""Ends the processes that a killed conductor left behind.
 
-Owns ``processes.json``, which is there as long as someone works on the directory: the id of the run, who conducts it,
-and what that one has started, each with its pid and the time of its creation. No process is ever looked for by a name.
-Usually the warden has done all of this long before (``cluster.process.warden``); this is for when it was killed too.
+Owns ``processes.json``, which exists in a directory as long as a conductor works on it: the id of the run, and the
+conductor and its child processes, each with its pid and creation time. No process is ever looked up by its name. The
+warden usually ends these processes first (``cluster.process.warden``); this module is for the case that the warden was
+killed, too.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from cluster.process.supervisor import ChildRecord
 from verifier.evidence.run_directory import read_json, write_json_atomic
 
 FILE = "processes.json"
-#: The warden of a conductor that has just been killed is given this long: it also removes temporary directories.
+#: How long the warden of a killed conductor may take to end the other processes and remove temporary directories.
 WARDEN_S = 12.0
 _ENDED_S = 5.0
-#: Where the directories of runs, sweeps and tries are, below ``results``.
+#: Where ``processes.json`` can be below ``results``: in the directories of runs, sweeps, cells and tries.
 _PLACES = (
     f"*/{FILE}",
     f"*/*/{FILE}",
@@ -35,12 +36,12 @@ _PLACES = (
     f"*/*/shrunk/*/{FILE}",
     f"*/*/shrunk/*/tries/*/{FILE}",
 )
-#: And below one of a sweep or of shrinking.
+#: Where it can be below the directory of a sweep or a shrinking.
 _INNER = (f"cells/*/{FILE}", f"tries/*/{FILE}", f"shrunk/*/{FILE}", f"shrunk/*/tries/*/{FILE}")
 
 
 class WorkedOn:
-    """A context manager around a Supervisor: says who works on a directory, and with which processes."""
+    """A context manager that keeps ``processes.json`` in a directory while this process works on it."""
 
     def __init__(self, directory: Path, run_id: int) -> None:
         self._path = directory / FILE
@@ -61,19 +62,19 @@ class WorkedOn:
         self._path.unlink(missing_ok=True)
 
     def children(self, records: Sequence[ChildRecord]) -> None:
-        """What the Supervisor has started, for its ``on_change``."""
+        """Write which children of the Supervisor run. To be passed as its ``on_change``."""
         told = [(each.name, each.pid, each.creation_time) for each in records if each.exit_code is None]
         self._whole["children"] = [
             {"name": name, "pid": pid, "creation_time": creation_time} for name, pid, creation_time in told
         ]
-        # someone may have removed the directory, which must not make a Supervisor fail
+        # a user may have removed the directory, which must not make the Supervisor fail
         with suppress(OSError):
             write_json_atomic(self._path, self._whole)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftWork:
-    """What a ``processes.json`` says."""
+    """What a ``processes.json`` says. Has only processes that still run; ``conductor`` is None if it has ended."""
 
     path: Path
     run_id: int
@@ -86,7 +87,7 @@ class LeftWork:
 
 
 def work_on(directory: Path) -> LeftWork | None:
-    """Who works on a directory, or was killed while working on it; None without a readable record."""
+    """What the ``processes.json`` of a directory says; None if there is none, or if it is unreadable."""
     try:
         plain = read_json(directory / FILE)
         children = [(str(each["name"]), _living(each)) for each in plain["children"]]
@@ -103,7 +104,7 @@ def _living(identity: Mapping[str, Any]) -> psutil.Process | None:
 
 
 def clean(results: Path) -> list[str]:
-    """End what killed conductors left of the runs, sweeps and tries below this directory; a line on each for people."""
+    """End what killed conductors left behind below ``results``. Returns a line for the user about each directory."""
     lines = []
     for directory in sorted({path.parent.resolve() for pattern in _PLACES for path in results.glob(pattern)}):
         work = work_on(directory)
@@ -115,8 +116,9 @@ def clean(results: Path) -> list[str]:
 
 
 def clean_continued(directory: Path) -> list[str]:
-    """The same for a directory that is continued, and for its cells or tries. Ends their conductors, too, so callers
-    first check that no one works on the directory (``work_on``).
+    """The same for a directory that is about to be continued, and its cells or tries.
+
+    Also ends their conductors, so callers must first check that no process works on the directory (``work_on``).
     """
     work = work_on(directory)
     lines = [] if work is None else _cleaned(work)
@@ -127,12 +129,12 @@ def clean_continued(directory: Path) -> list[str]:
 
 
 def _cleaned(work: LeftWork) -> list[str]:
-    """End all of its processes and remove the record; returns what was done, in a line."""
+    """End all processes of ``work`` and remove its ``processes.json``; returns one line on what was done."""
     wardens = [process for name, process in work.children if name == "warden"]
     if wardens and work.conductor is None:
         until(lambda: not any(map(is_alive, wardens)), WARDEN_S)
     named = [] if work.conductor is None else [("its conductor", work.conductor)]
-    # a conductor that is being ended may have started something since
+    # the conductor may have started another process before it ended
     ended = list(_ended(named))
     now = work_on(work.directory)
     ended += _ended([*work.children, *(now.children if now is not None else ())])
@@ -142,7 +144,7 @@ def _cleaned(work: LeftWork) -> list[str]:
 
 
 def _ended(named: Sequence[tuple[str, psutil.Process]]) -> Iterator[str]:
-    """End these processes and wait until they are gone; returns their names."""
+    """Kill these processes, wait until they have exited, and yield ``NAME (PID)`` for each that was alive."""
     living = [(name, process) for name, process in named if is_alive(process)]
     for _, process in living:
         signal_quietly(process, signal.SIGKILL)

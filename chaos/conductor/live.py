@@ -1,7 +1,7 @@
-"""What the run is doing now, for the load's web interface: ``live.json``. Owns what is in it, and when.
+"""Writes ``live.json``, which tells the load's web interface what the run does now. Owns its values, and when.
 
-Written at each change and every second, and only if there is a web interface. Nothing of the run waits for it, and a
-file that cannot be written does not affect the run.
+Writes the file at each change and every second, and only if the run has a web interface. Failing to write it does not
+affect the run. Does not own the form of the file (``verifier.evidence.live``).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from verifier.evidence.live import LiveState
 
 logger = logging.getLogger(__name__)
 
-#: People watch it: once a second is enough.
+#: Often enough for people who watch.
 EVERY_S = 1.0
 
 
 class Live:
-    """Keeps ``live.json`` up and says where it is shown; does neither in a run without a web interface."""
+    """Keeps ``live.json`` up to date and announces the web interface. In a run without one, does nothing."""
 
     def __init__(
         self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord, load: Load
@@ -44,13 +44,13 @@ class Live:
         self._complained = False
 
     def chaos(self, injector: Injector, load_started_ms: int) -> None:
-        """Faults are injected by this from now on; the times of the schedule count from then."""
+        """Note the injector, and when the load started, from which the times of the schedule count."""
         self._injector = injector
         self._load_started_ns = ns_of_ms(load_started_ms)
         self.write()
 
     def ended(self) -> None:
-        """The load has ended, and its web interface with it: said once, if it had been announced."""
+        """Tell the user, once, that the web interface has ended with the load. Silent if it was never announced."""
         if self._announced and not self._ended:
             self._ended = True
             self._bench.progress.note(
@@ -58,7 +58,7 @@ class Live:
             )
 
     async def run(self) -> None:
-        """Write every second, until cancelled."""
+        """Write the file every second until cancelled."""
         while self._settings.web_port is not None:
             self._status = await self._load.status()
             self.write()
@@ -66,7 +66,7 @@ class Live:
             await asyncio.sleep(EVERY_S)
 
     def write(self) -> None:
-        """Write it now: something has changed."""
+        """Write the file now, because something has changed."""
         if self._settings.web_port is None:
             return
         try:
@@ -77,7 +77,7 @@ class Live:
             self._complained = True
 
     def state(self) -> LiveState:
-        """This moment of the run."""
+        """The current state of the run."""
         model, injector, now_ns = self._record.model, self._injector, self._bench.clock.monotonic_ns()
         injections = self._schedule.injections
         phase, since_ns = shown_phase(

@@ -1,6 +1,6 @@
-"""The load of a run: Locust's processes, their status, and the final phase's programs. Owns their start and end.
+"""Starts, watches and stops the load of a run: Locust processes, and the sentinel and readers of the final phase.
 
-What they do is loadgen's; what they saw is in their histories.
+Does not own what these programs do (``loadgen``). What they saw is in their histories.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
 
 SENTINEL_DEADLINE_S = 40.0
-#: The time in which a process that is about to be killed may log what its threads are doing.
+#: The time that a process gets to log what its threads are doing, before it is killed.
 LAST_WORDS_S = 0.5
 FINAL_READ_DEADLINE_S = 120.0
-#: Records that give a final reader a second more: a slow machine reads several times as many.
+#: A final reader gets another second for each of this many records. Even a slow machine reads several times as fast.
 FINAL_READ_RECORDS_PER_S = 10_000
 SENTINEL = "sentinel"
-#: For starting and ending a tool, beside its own deadline.
+#: Added to a tool's own deadline, for its start and end.
 MARGIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadStatus:
-    """What the load says about itself now."""
+    """The load's latest figures. ``backlog`` counts the records that are due and not handed to the client yet."""
 
     acked: int = 0
     acked_per_s: float = 0.0
@@ -53,7 +53,7 @@ class LoadStatus:
     backlog: int = 0
 
     def sentence(self) -> str:
-        """For the live line."""
+        """The figures for the live line."""
         fatal = f"  fatal {self.fatal}" if self.fatal else ""
         return (
             f"acked {self.acked:,} ({self.acked_per_s:,.0f}/s)  read {self.read:,}  waiting {self.backlog:,}  "
@@ -62,7 +62,7 @@ class LoadStatus:
 
 
 class Load:
-    """Producers and readers, in Locust processes: one or several of producers, one of readers for each client."""
+    """The Locust processes of a run: one or more of producers, one of readers for each client, and those of members."""
 
     def __init__(self, settings: Experiment, bench: Workbench, deployment: RunCluster, run_id: int) -> None:
         self._settings = settings
@@ -76,7 +76,7 @@ class Load:
 
     @property
     def declared(self) -> list[DeclaredProcess]:
-        """The processes that must leave a history, those of the final phase included; known beforehand."""
+        """The processes that must leave a history, including those of the final phase. Known before any has started."""
         asked = self._settings.asked
         producers = [
             DeclaredProcess(name, "producers", asked.client, first_stream, streams)
@@ -110,7 +110,7 @@ class Load:
         return {name: self._children[name] for name in self._of(group)}
 
     def written_partitions(self) -> frozenset[int]:
-        """The partitions that are still written to: those of streams whose process runs."""
+        """The partitions that are still written: those of the streams whose process runs."""
         shared = shares(self._load_settings())
         running = [(first, count) for name, first, count in shared if self._children[name].is_running()]
         return frozenset(
@@ -118,7 +118,7 @@ class Load:
         )
 
     async def start(self) -> None:
-        """Write the settings file and start Locust."""
+        """Write the settings file and start the Locust processes."""
         directory = self._bench.directory
         settings = self._load_settings()
         for command in locust_commands(settings, directory, self._settings.web_port):
@@ -129,7 +129,10 @@ class Load:
             )
 
     async def stop(self) -> list[str]:
-        """Send SIGINT, so that Locust writes its report and users flush, and wait. Returns what went wrong."""
+        """Interrupt the processes, so that users flush and Locust writes its report, and wait for them.
+
+        Returns a line for each process that failed; an empty list if the load was already stopped.
+        """
         if self._stopped:
             return []
         self._stopped = True
@@ -147,7 +150,7 @@ class Load:
         await asyncio.to_thread(child.interrupt)
         if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is not None:
             return []
-        # at this signal it logs what each of its threads is doing (loadgen.locustfile)
+        # on this signal, the process logs what each of its threads is doing (loadgen.locustfile)
         child.send_signal(signal.SIGUSR2)
         await asyncio.to_thread(child.wait, LAST_WORDS_S)
         await asyncio.to_thread(child.kill)
@@ -158,12 +161,12 @@ class Load:
 
     @property
     def is_over(self) -> bool:
-        """Whether a whole group of the processes has ended: there is nothing left to break."""
+        """Whether all producer processes or all reader processes have exited. Then there is nothing left to break."""
         groups = [[self._children[name] for name in self._of(group)] for group in (PRODUCERS, READERS)]
         return any(children and not any(child.is_running() for child in children) for children in groups)
 
     def died(self) -> list[str]:
-        """A line for each process that ended without being asked to. Each is reported once, here or by ``stop``."""
+        """A line for each process that exited unexpectedly. Each is reported once, here or by ``stop``."""
         return [] if self._stopped else [problem for name in self._children for problem in self._died(name)]
 
     def _died(self, name: str) -> list[str]:
@@ -181,7 +184,7 @@ class Load:
             return None
 
     async def status(self) -> LoadStatus:
-        """The sum of what the processes last wrote. ``read`` is that of the reader that is furthest behind."""
+        """The sum of the latest figures of all processes. ``read`` is that of the reader that is furthest behind."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
         reading = [self._point(name) for name in self._of(READERS)]
         return LoadStatus(
@@ -198,22 +201,24 @@ class Load:
         )
 
     def acknowledged_since(self, time_ns: int) -> frozenset[int]:
-        """The partitions in which something was acknowledged after this time, by the last status of each process."""
+        """The partitions in which a record was acknowledged after ``time_ns``, by the latest figures."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
         return frozenset(
             int(partition) for point in points for partition, at_ns in point.last_acked_ns.items() if at_ns > time_ns
         )
 
     async def sentinels(self) -> Mapping[int, int]:
-        """One sentinel per partition by a fresh producer; the offsets that were acknowledged."""
+        """Have a new producer write a sentinel to each partition. Returns the acknowledged offsets by partition."""
         bootstrap = self._deployment.topology.bootstrap(PRODUCERS)
         argv = sentinel_command(self._bench.directory, bootstrap, SENTINEL_DEADLINE_S)
         _, found = await self._tool(SENTINEL, argv, SENTINEL_DEADLINE_S)
         return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
 
     async def final_read(self, partitions: Sequence[FinalPartition]) -> list[str]:
-        """Read every partition from offset 0 through its sentinel, concurrently with a fresh reader of each client;
-        returns what went wrong."""
+        """Have a new reader of each client read every partition from offset 0 through its sentinel, concurrently.
+
+        Returns a line for each reader that failed.
+        """
         through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
         if not through:
             return ["unavailable: no sentinel was acknowledged, so the final read has no end"]

@@ -1,8 +1,8 @@
-"""Manual faults: one at a time on request, in a cluster that is up. Owns what may be asked and what is answered.
+"""Serves requests for manual faults in a cluster that is up. Owns the requests and the answers.
 
-A request is one line of JSON, ``{"fault", "target", "duration_s"}``. Answers are lines too: ``{"said": TEXT}`` while
-things happen, then ``{"end": HOW, "text": TEXT}``. If the client disconnects, the fault is healed at once. How a fault
-lives, and its record in ``faults.jsonl``, is the injector's. ``{"start": ID}`` starts a broker that died.
+A request is one line of JSON: ``{"fault", "target", "duration_s"}``, or ``{"start": ID}`` to start a broker that died.
+Answers are lines, too: ``{"said": TEXT}`` while things happen, then ``{"end": HOW, "text": TEXT}``. If the client
+disconnects, the fault is healed at once. Does not inject or record faults (``chaos.conductor.injector``).
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ from verifier.evidence.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
+#: The values of ``end`` for a fault.
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
-#: Something unexpected went wrong.
+#: The value of ``end`` after an unexpected error.
 FAILED = "failed"
-#: The outcomes of starting a broker.
+#: The values of ``end`` for the start of a broker.
 STARTED, NOT_STARTED = "started", "not started"
 LONGEST_S = 3600.0
-#: A fault on a coordinator takes one of these instead of a partition or a link; only the fault notices if none is used.
+#: A fault on a coordinator takes one of these instead of a partition or a link. Whether it exists is checked later, by
+#: the fault itself.
 _COORDINATED = {"transactional_id": "a transactional ID", "group": "a group"}
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
 
 
 class FaultRefused(ValueError):
-    """The request cannot be done; the text names the reason and the alternatives."""
+    """The request cannot be carried out. The message names the reason and the alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """A request as an injection, and the topic that its probes examine."""
+    """The injection that a request asks for, and the topic that its probes examine."""
 
     topic: str
     injection: Injection
@@ -58,8 +60,10 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What decides whether a request is possible: the links by name, the number of brokers, their ZooKeeper session
-    timeout, whether clients connect through links, and whether brokers have fault ports."""
+    """What decides whether a request is possible. ``links`` has the names of the links, ``brokers`` is their number.
+
+    ``clients_behind_links`` and ``fault_ports`` say whether clients connect through links and brokers have fault ports.
+    """
 
     links: Collection[str]
     brokers: int
@@ -69,7 +73,7 @@ class ClusterFacts:
 
 
 def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: ClusterFacts) -> PlannedFault:
-    """Read a request against the topics (name to number of partitions) and the cluster. Raises FaultRefused."""
+    """The fault that a request asks for. ``topics`` maps names to numbers of partitions. Raises FaultRefused."""
     name, target, duration_s = str(request.get("fault")), request.get("target"), request.get("duration_s")
     try:
         check_faults([name])
@@ -101,7 +105,7 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Clus
 
 
 def _why_it_cannot_bite(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFacts) -> str | None:
-    """Why the fault can never bite in this cluster, and what helps; None if it can."""
+    """Why the fault can never bite in this cluster, and how to change that; None if it can."""
     least = max(fault.least_brokers, fault.least_replicas)
     if cluster.brokers < least:
         return f"it needs {least} brokers, but there is {cluster.brokers}; start with 'gapless up --brokers {least}'"
@@ -118,7 +122,10 @@ def _is_on_clients(fault: type[Fault], where: Mapping[str, object]) -> bool:
 
 
 def _did_not_bite(injection: Injection, seen: str, *, was_injected: bool) -> str:
-    """Why the fault did not bite, by its probe, and what helps: an idle link cannot show that it is broken."""
+    """Why the fault did not bite, according to its probe (``seen``), and what would help.
+
+    A fault on a link of clients shows only if clients use the link.
+    """
     is_seen_by_clients = was_injected and _is_on_clients(FAULTS[injection.fault], injection.target)
     helps = "; it shows only in what clients send: keep a client running meanwhile" * is_seen_by_clients
     return f"{injection.fault} did not bite: {seen}{helps}"
@@ -140,7 +147,7 @@ def _topic_and_target(target: object, topics: Mapping[str, int], links: Collecti
 
 
 class Broken(Protocol):
-    """The cluster that is broken by hand."""
+    """The cluster in which manual faults are injected."""
 
     @property
     def facts(self) -> ClusterFacts: ...
@@ -150,7 +157,7 @@ class Broken(Protocol):
         ...
 
     def target(self, topic: str, partitions: int) -> ClusterUnderTest:
-        """The cluster as a fault sees it, its probes looking at this topic."""
+        """The cluster as a fault sees it, with probes that examine this topic."""
         ...
 
     @property
@@ -159,12 +166,12 @@ class Broken(Protocol):
     def is_running(self, broker_id: int) -> bool: ...
 
     async def start(self, broker_id: int) -> None:
-        """Start a broker that died, on its data and its ports. Raises StartFailure."""
+        """Start a broker that died, with its data and its ports. Raises StartFailure."""
         ...
 
 
 class ByHand:
-    """Takes requests for one cluster and works them off; several at once are several faults at once."""
+    """Serves the requests for one cluster. Concurrent requests make concurrent faults."""
 
     def __init__(
         self,
@@ -187,19 +194,19 @@ class ByHand:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a fault lasts, or is being healed."""
+        """Whether a request is being served: a fault lasts or is being healed, or a broker is being started."""
         return bool(self._working)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Take requests meanwhile; in the end whatever lasts is healed. Raises ``OSError``."""
+        """Serve requests inside the ``with`` block, and at its end heal every lasting fault. Raises ``OSError``."""
         with listening(self._directory.path) as made:
             server = await asyncio.start_unix_server(self._serve, sock=made)
             try:
                 yield
             finally:
                 server.close()
-                # not cancelled: asyncio would take the end of a handler for an accident, and log it as one
+                # not cancelled: asyncio logs the cancellation of a handler as an error
                 self._ending.set()
                 await asyncio.gather(*self._working, return_exceptions=True)
 
@@ -219,7 +226,7 @@ class ByHand:
                 tell(await self._until_gone(reader, request if isinstance(request, dict) else {}, tell))
             except (FaultRefused, ValueError, RecursionError) as refusal:
                 tell({"end": REFUSED, "text": str(refusal)})
-            except Exception as error:  # the one who asked is owed an answer, whatever went wrong
+            except Exception as error:  # the client gets an answer, whatever went wrong
                 logger.exception("a request failed")
                 tell({"end": FAILED, "text": f"an unexpected error ended it: {error!r}"})
             with contextlib.suppress(OSError):
@@ -230,7 +237,7 @@ class ByHand:
     async def _until_gone(
         self, reader: asyncio.StreamReader, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]
     ) -> dict[str, Any]:
-        """Work the request off; who asked may go away meanwhile, and then it is cut short and healed."""
+        """Carry out the request and return the last answer. If the client disconnects first, heal the fault at once."""
         work = asyncio.create_task(self._work(request, tell))
         over = [asyncio.create_task(reader.read(1)), asyncio.create_task(self._ending.wait())]
         try:

@@ -1,7 +1,7 @@
-"""``--nodes``: how the brokers of a cluster that others started are killed, paused and started again (docs/target.md).
+"""Kills, pauses and starts the brokers of a cluster that gapless did not start, as ``--nodes`` says (docs/target.md).
 
-Owns how signals and commands are carried out, and for how long; the form of the file is
-``chaos.conductor.nodes_file``'. The brokers are not the run's: what it starts here is not its child, and outlives it.
+Owns sending signals, running commands, and their time limits. Does not own the form of the file
+(``chaos.conductor.nodes_file``). A broker that is started here is not a child of the run and outlives it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,28 @@ from cluster.process.processes import is_alive, signal_quietly, until
 from loadgen.documents import DocumentError, read_text
 
 COMMAND_S = 60.0
-#: Of ``alive`` alone, which faults wait for.
+#: The limit for ``alive`` is shorter, because faults wait for it.
 ALIVE_S = 5.0
 SIGNAL_S = 5.0
 START_S = 60.0
-#: Of shells and of ssh: the command could not be run, or not there. It says nothing about the broker.
+#: Exit statuses of shells and of ssh that mean that the command was not run. They say nothing about the broker.
 _NOT_RUN = (126, 127, 255)
-#: Not passed on: by these variables a Supervisor recognizes its own processes, which it ends.
+#: The prefix of the variables by which a Supervisor recognizes processes that it must end; commands do not get them.
 _MARKS = "GAPLESS_"
 
 
 class NodeLook(NamedTuple):
-    """What one look at a broker's process tells, and why it may tell nothing."""
+    """Whether a broker's process runs. ``doubt`` is a line on why that is not known, "" if it is."""
 
     life: ProcessLife
     doubt: str = ""
 
 
 class NodeProcess:
-    """``BrokerProcess`` for one broker. Every method may block."""
+    """``BrokerProcess`` for one broker. Every method may block.
+
+    Those that run a command raise ``OSError`` if the command fails.
+    """
 
     def __init__(self, broker_id: int, spec: NodeSpec) -> None:
         self._broker_id = broker_id
@@ -56,29 +59,29 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """-1 if there is no pid file."""
+        """The process id; -1 if there is no pid file, or if it does not name a process."""
         found = self._process()
         return -1 if found is None else found.pid
 
     @property
     def spec(self) -> NodeSpec:
-        """What the file says about it."""
+        """What the ``--nodes`` file says about this broker."""
         return self._spec
 
     def look(self) -> NodeLook:
-        """Whether it runs, if its command tells in time."""
+        """Whether the broker runs: from its ``alive`` command, else from its pid file, else assumed."""
         if self._spec.alive:
-            return self._asked()
+            return self._run_alive()
         found = self._process()
         if found is not None:
             return NodeLook(ProcessLife.RUNS if is_alive(found) else ProcessLife.ENDED)
         return NodeLook(ProcessLife.ENDED if self._spec.pid_file else ProcessLife.RUNS)
 
     def is_running(self) -> bool:
-        """Whether it is known to run."""
+        """Whether the broker is known to run."""
         return self.look().life is ProcessLife.RUNS
 
-    def _asked(self) -> NodeLook:
+    def _run_alive(self) -> NodeLook:
         try:
             status = self._run("alive", ALIVE_S)
         except OSError as error:
@@ -113,14 +116,14 @@ class NodeProcess:
             return False
 
     def wait(self, timeout_s: float) -> int | None:
-        """None: the exit status is not known, because it is not a child process."""
+        """Return None: the exit status is not known, because the broker is not a child process."""
         return None
 
     def start(self) -> None:
-        """Start it, and wait until it runs. Raises StartFailure."""
+        """Run the ``start`` command and wait until the broker runs. Raises StartFailure."""
         if not self._spec.start:
             raise StartFailure(f"broker {self._broker_id} does not run, and --nodes has no 'start' for it")
-        # In the background of a shell that ends at once: it may be the broker itself, which must not be our child.
+        # In the background of a shell that exits at once: the command may be the broker, which must not be our child.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *shlex.split(self._spec.start)],
             env=_environment(),
@@ -139,7 +142,10 @@ class NodeProcess:
             )
 
     def _do(self, what: str, number: int) -> None:
-        """Run its command, or else send a signal to the process of the pid file."""
+        """Run the command called ``what``; without one, send signal ``number`` to the process in the pid file.
+
+        Raises ``OSError`` if the command cannot be run, fails, or takes too long.
+        """
         if getattr(self._spec, what):
             if (status := self._run(what, COMMAND_S)) != 0:
                 raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' exited with status {status}")
@@ -147,11 +153,14 @@ class NodeProcess:
             signal_quietly(found, number)
 
     def _run(self, what: str, timeout_s: float) -> int:
-        """Run one command to its end. Raises ``OSError`` with words for people if it has none."""
+        """Run the command called ``what`` and return its exit status.
+
+        Raises ``OSError``, with a message for the user, if the command cannot be run or takes too long.
+        """
         command = getattr(self._spec, what)
         nothing = subprocess.DEVNULL
         try:
-            # a session of its own: all that it started ends with it
+            # in its own session, so that everything it started can be killed with it
             started = subprocess.Popen(
                 shlex.split(command), env=_environment(), stdin=nothing, stdout=nothing, stderr=nothing,
                 start_new_session=True,
@@ -178,7 +187,7 @@ class NodeProcess:
 
 @dataclass(frozen=True, slots=True)
 class ForeignNodes:
-    """All nodes. A broker that the file does not describe counts as running."""
+    """All brokers of a ``--nodes`` file. A broker that the file does not describe counts as running."""
 
     processes: Mapping[int, NodeProcess] = field(default_factory=dict)
     path: str = ""
@@ -189,7 +198,7 @@ class ForeignNodes:
 
     @classmethod
     def of(cls, path: str | None) -> Self:
-        """From the file; none without one. Raises NodesError."""
+        """Read the file at ``path``; None means no file, so no broker is described. Raises NodesError."""
         if path is None:
             return cls()
         try:
@@ -199,8 +208,11 @@ class ForeignNodes:
         return cls({number: NodeProcess(number, spec) for number, spec in specs.items()}, path)
 
     def check(self, broker_ids: Sequence[int]) -> None:
-        """Raises NodesError for a command that is not there, and for one of these brokers, which the cluster has, that
-        does not run by what the file says. Blocks."""
+        """Check the file against the cluster, whose brokers are ``broker_ids``. Blocks.
+
+        Raises NodesError if a program in it does not exist, or if a broker that is in the cluster does not run by what
+        the file says.
+        """
         try:
             for number, process in self.processes.items():
                 for name in COMMANDS:
@@ -221,7 +233,7 @@ class ForeignNodes:
         return self.processes.get(broker_id) or NodeProcess(broker_id, NodeSpec())
 
     def start(self, broker_id: int) -> None:
-        """Start a broker that is dead. Blocks; raises StartFailure."""
+        """Start a dead broker. Blocks. Raises StartFailure."""
         self.process(broker_id).start()
 
 

@@ -1,4 +1,7 @@
-"""The file of ``--nodes``: its form, and what it says about each broker. Owns that; carries out nothing. Pure."""
+"""Parses the file of ``--nodes``, which says how each broker is killed, paused and started. Pure.
+
+Owns the form of the file. Does not run the commands (``chaos.conductor.nodes``).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from loadgen.documents import DocumentError, load_yaml
 
 
 class NodesError(ValueError):
-    """The file is malformed; the message names it and the field."""
+    """The file is malformed. The message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What the file says about one broker. Commands are split as a shell does, and run without one."""
+    """What the file says about one broker; "" for a field that is not set.
+
+    Commands are split into words as a shell would, but run without a shell.
+    """
 
     pid_file: str = ""
     kill: str = ""
@@ -31,7 +37,11 @@ COMMANDS = tuple(name for name in FIELDS if name != "pid_file")
 
 
 def parse(text: str) -> dict[int, NodeSpec]:
-    """The brokers of a file; ``commands`` hold for all ``nodes``, ``{id}`` stands for the broker. Raises NodesError."""
+    """The brokers of the file, by id. Raises NodesError.
+
+    The entries below ``commands`` apply to every broker that does not override them. ``{id}`` in a value is replaced by
+    the broker's id.
+    """
     try:
         whole = load_yaml(text)
     except DocumentError as error:

@@ -1,8 +1,8 @@
-"""What the cluster says about itself, from several brokers' Metadata answers. Owns the merging, which is pure.
+"""Merges the Metadata answers of several brokers into one view of the cluster. Pure. Sends no request.
 
-Brokers disagree while something is broken: an isolated one continues believing in its own world. So the leader is
-the broker that the highest leader epoch names, and a broker counts as alive if more than half of those that answer list
-it.
+Brokers disagree while something is broken; an isolated one still reports what was true before. The leader of a
+partition is therefore the one reported with the highest leader epoch, and a broker counts as alive if more than half
+of the answers list it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ObservedPartition:
-    """One partition as one broker sees it; ``leader`` is -1 if there is none."""
+    """One partition as one broker reports it. ``leader`` is -1 if there is none."""
 
     leader: int
     leader_epoch: int
@@ -24,7 +24,11 @@ class ObservedPartition:
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """One broker's Metadata answer about one topic. ``answered_by`` is that broker."""
+    """One broker's Metadata answer about one topic.
+
+    ``answered_by`` is the id of that broker, ``alive`` has the ids that it lists, and ``partitions`` maps partition
+    numbers to what it reports.
+    """
 
     answered_by: int
     alive: frozenset[int]
@@ -34,14 +38,14 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCluster:
-    """What the answers add up to."""
+    """The merged view: ids of the brokers that are alive, the controller's id, and the partitions by number."""
 
     alive: frozenset[int]
     controller: int | None
     partitions: Mapping[int, ObservedPartition]
 
     def in_sync(self, partitions: int) -> bool:
-        """Whether all partitions are known, led, and have every replica in the ISR."""
+        """Whether at least this many partitions are known, and each has a leader and every replica in its ISR."""
         if len(self.partitions) < partitions:
             return False
         return all(
@@ -51,7 +55,7 @@ class ObservedCluster:
 
 
 def merge(answers: Sequence[BrokerView]) -> ObservedCluster:
-    """Add the answers up; no answers make an empty view."""
+    """Merge the answers. Without answers, the view is empty."""
     if not answers:
         return ObservedCluster(frozenset(), None, {})
     votes = Counter(broker_id for answer in answers for broker_id in answer.alive)
@@ -67,7 +71,10 @@ def merge(answers: Sequence[BrokerView]) -> ObservedCluster:
 
 
 def _newer(answer: BrokerView, seen: ObservedPartition, known: ObservedPartition) -> bool:
-    """A higher epoch wins; at the same epoch the leader itself knows its ISR first."""
+    """Whether ``seen`` replaces ``known``: its epoch is higher, or equal and the leader itself reports it.
+
+    A leader knows its ISR before the other brokers do.
+    """
     if seen.leader_epoch != known.leader_epoch:
         return seen.leader_epoch > known.leader_epoch
     return answer.answered_by == seen.leader

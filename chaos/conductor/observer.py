@@ -1,9 +1,8 @@
 """Asks brokers what they see: Metadata and ApiVersions on the control listener, counters on the metrics port.
 
-What asking takes (the protocol, HTTP) is loaded when it is first used: starting a cluster asks nothing.
-
-Owns the asking and its timeouts; ``chaos.conductor.observed_cluster`` owns what the answers add up to. Control
-listeners have no proxy before them, so a broker that is cut off still answers here, and says what it believes.
+Owns the requests and their timeouts. Does not own how the answers are merged (``chaos.conductor.observed_cluster``). No
+proxy is in front of a control listener, so a broker that is cut off from its peers still answers here with what it
+believes. Imports the protocol and HTTP code on first use, because starting a cluster does not need it.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: A broker that is asked and does not answer within this is left out of the view.
+#: A broker that does not answer within this time is left out of the view.
 ASK_TIMEOUT_MS = 700
 
-#: Metrics by name, each with its labels and value.
+#: Metric name -> its samples, each with its labels and value.
 ObservedSamples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 class Observer:
-    """Looks at the brokers whose addresses it is told."""
+    """Asks the brokers whose addresses were set, about one topic."""
 
     def __init__(self, transport: Transport, clock: Clock, topic: str) -> None:
         self._transport = transport
@@ -47,7 +46,7 @@ class Observer:
         self._is_running: dict[int, Callable[[], bool]] = {}
 
     def of_topic(self, topic: str) -> Observer:
-        """One that looks at another topic of the same brokers, and learns of their addresses as this one does."""
+        """An observer of another topic. It shares the addresses of this one, including those that are set later."""
         other = Observer(self._transport, self._clock, topic)
         other._control, other._metrics, other._is_running = self._control, self._metrics, self._is_running
         return other
@@ -55,10 +54,10 @@ class Observer:
     def set_addresses(
         self, broker_id: int, control: str, metrics: str, is_running: Callable[[], bool] = lambda: True
     ) -> None:
-        """``host:port`` of a broker's control listener and metrics port ("": none); they change at each restart.
+        """Set the ``host:port`` of a broker's control listener and metrics port ("" if it has none).
 
-        ``is_running``: whether the broker's process is there. One that is dead is not asked: every look at the cluster
-        would wait for its answer in vain, and come more than a second late.
+        To be called at each restart of the broker. ``is_running``: whether the broker's process is there. A dead broker
+        is not asked: every look at the cluster would wait for its answer, and come more than a second late.
         """
         self._control[broker_id] = control
         self._metrics[broker_id] = metrics
@@ -70,29 +69,29 @@ class Observer:
         return {each: address for each, address in self._control.items() if self._is_running[each]()}
 
     def forget(self, broker_id: int) -> None:
-        """The broker is dead or stopped: do not wait for its answers."""
+        """Stop asking a broker that is dead or being stopped, so that no call waits for it."""
         self._control.pop(broker_id, None)
         self._metrics.pop(broker_id, None)
         self._is_running.pop(broker_id, None)
 
     def control_addresses(self) -> list[str]:
-        """``host:port`` of each known control listener, in the order of the brokers' ids."""
+        """The ``host:port`` of each known control listener, ordered by broker id."""
         return [address for _, address in sorted(self._known.items())]
 
     def coordinators(self) -> CoordinatorSurvey:
-        """Who coordinates what, as the brokers say now."""
+        """A survey of coordinators at the currently known addresses."""
         from chaos.conductor.coordinators import CoordinatorSurvey
 
         return CoordinatorSurvey(self._known, self._transport, ASK_TIMEOUT_MS)
 
     def orders(self) -> BrokerOrders:
-        """Orders to the cluster, and questions to single brokers, at the addresses that are known now."""
+        """Admin requests to the cluster and to single brokers, at the currently known addresses."""
         from chaos.conductor.cluster_orders import BrokerOrders
 
         return BrokerOrders(self._known, self._transport, self._clock, ASK_TIMEOUT_MS)
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
-        """An admin client over all known control listeners."""
+        """An admin client that uses all known control listeners."""
         return self._admin(self.control_addresses(), timeout_ms)
 
     def _admin(self, addresses: list[str], timeout_ms: int) -> AsyncAdmin:
@@ -101,7 +100,7 @@ class Observer:
         return AsyncAdmin(addresses, self._transport, self._clock, timeout_ms)
 
     async def view(self) -> ObservedCluster:
-        """Ask all brokers at once and add up what came back in time."""
+        """Ask all brokers at once for Metadata, and merge the answers that arrive within ``ASK_TIMEOUT_MS``."""
         answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in self._known))
         return merge([answer for answer in answers if answer is not None])
 
@@ -119,7 +118,7 @@ class Observer:
         return True
 
     async def stable_offsets(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, StableOffsets]:
-        """Of these partitions, as far as a broker says that it leads them."""
+        """The last stable offsets and high watermarks of these partitions. One that no broker leads is absent."""
         from chaos.conductor.stable_survey import stable_offsets
 
         return await stable_offsets(self.control_addresses(), places, self._transport, ASK_TIMEOUT_MS)
@@ -144,7 +143,7 @@ class Observer:
 
     @asynccontextmanager
     async def _alone(self, address: str, timeout_ms: int) -> AsyncIterator[AsyncAdmin]:
-        """A client that knows one broker and so cannot turn to another one."""
+        """An admin client that knows a single broker, so that it cannot ask another one instead."""
         admin = self._admin([address], timeout_ms)
         try:
             yield admin
@@ -152,16 +151,16 @@ class Observer:
             await admin.close()
 
     def metrics_urls(self) -> list[str]:
-        """Where the brokers show their metrics."""
+        """The URLs of the metrics of the brokers that run, ordered by broker id."""
         return [_url(self._metrics[broker]) for broker in sorted(self._known)]
 
     async def metrics(self, broker_id: int) -> ObservedSamples | None:
-        """All samples of a broker by name, with their labels; None if it does not answer."""
+        """All metric samples of a broker; None if it does not answer."""
         address = self._metrics.get(broker_id) if broker_id in self._known else None
         return await asyncio.to_thread(scrape, _url(address)) if address else None
 
     async def counter(self, broker_id: int, name: str) -> float | None:
-        """A counter summed over its labels; 0 if the broker has not counted yet, None if it does not answer."""
+        """The sum of a counter over its labels; 0 if the broker does not have it yet, None if it does not answer."""
         samples = await self.metrics(broker_id)
         return None if samples is None else sum(value for _, value in samples.get(name, []))
 
@@ -171,7 +170,7 @@ def _url(address: str) -> str:
 
 
 def scrape(url: str) -> ObservedSamples | None:
-    """All samples of one broker; None if it does not answer. Blocks."""
+    """All metric samples at this URL; None if there is no answer. Blocks."""
     import requests
     from prometheus_client.parser import text_string_to_metric_families
 

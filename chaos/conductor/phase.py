@@ -1,4 +1,4 @@
-"""Which phase of a run is named to those who watch it. Owns that choice. Pure."""
+"""Chooses the phase of a run that is shown to people who watch it. Pure. Does not own how phases are recorded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from cluster.seams.units import ns_of_seconds
 from verifier.evidence.phases import CHAOS, START
 from verifier.evidence.run_model import PhaseSpan
 
-#: What chaos is called before the first fault is due.
+#: The name of the chaos phase until the first fault is due.
 WARM_UP = "warm up"
 
 
 def shown_phase(
     phases: Sequence[PhaseSpan], *, started_ns: int, first_fault_s: float | None, load_since_ns: int | None, now_ns: int
 ) -> tuple[str, int]:
-    """The newest phase, and since when it is that one; chaos is the warm-up until its first fault is due.
+    """The newest phase and the time when it began. Until the first fault is due, the chaos phase is called the warm-up.
 
-    ``phases`` as the run went through them, ``started_ns`` for a run that has come to none yet. ``first_fault_s`` is
-    the schedule's, None if it has no fault; it counts from ``load_since_ns``, None before the schedule has begun. Times
-    in nanoseconds of one monotonic clock.
+    ``phases`` are in order. ``started_ns`` is the result if there is none yet. ``first_fault_s`` is the time of the
+    first fault in the schedule, None without faults; it counts from ``load_since_ns``, which is None until the load has
+    started. All times in ns are of one monotonic clock.
     """
     if not phases:
         return START, started_ns

@@ -1,7 +1,7 @@
-"""Which producer ids the cluster handed out, asked of ZooKeeper when all clients are done.
+"""Asks ZooKeeper, after all clients are done, which producer ids the cluster allocated. Owns this one request.
 
-Owns the one question. The verifier draws the conclusions (``unknown-producer-id``). A question without an answer is
-logged here and does not end the run; the verifier then says ``unknown``.
+If there is no answer, this logs a warning and the run continues; the verdict is then ``unknown``. Judges nothing: the
+verifier compares the ids (``unknown-producer-id``).
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
 
 logger = logging.getLogger(__name__)
 
-#: ZooKeeper may have been restarted just before, and without an answer the run cannot be judged.
+#: Long, because ZooKeeper may have just been restarted, and without an answer the run cannot be judged.
 ASK_MS = 30_000
 
 
 async def producer_ids_below(zookeeper: str) -> int | None:
-    """Every id that was handed out is below; 0 if none ever was, None if ZooKeeper is not known or cannot be asked."""
+    """A bound above all allocated producer ids; 0 if none was allocated, None if ZooKeeper is unknown or unreachable.
+
+    ``zookeeper`` is its ``host:port``, or "".
+    """
     if not zookeeper:
         return None
-    # loaded when it is first used: starting a cluster asks nothing
+    # imported here, because starting a cluster does not need it
     from cluster.metadata.zookeeper import ZooKeeperStore
 
     store = ZooKeeperStore(zookeeper, ASK_MS)

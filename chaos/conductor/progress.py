@@ -1,6 +1,7 @@
-"""Tells the user how a run is going, on stderr: one live line on a terminal, plain lines elsewhere.
+"""Shows the progress of a run on stderr: a live line on a terminal, plain lines elsewhere.
 
-Owns the wording of progress; what is shown is given to it. Everything also goes to ``run.log``.
+Owns how and how often progress is shown, and some of its wording. Callers decide what is shown. Notes also go to
+``run.log``.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ import logging
 from rich.console import Console
 from rich.status import Status
 
+from chaos.faults.base import Probe
 from cluster.process.one_line import printable
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.how_many import how_many
+from verifier.evidence.probes import probe_words
 
 logger = logging.getLogger("gapless")
 
-#: Without a terminal: one status line each this many seconds, besides those at phase changes.
+#: Without a terminal, a status is printed at most this often. Phase changes are always printed.
 PLAIN_EVERY_MS = 10_000
 
 
 class Progress:
-    """The live line and the lines that stay. ``is_silent``: they are logged and not shown."""
+    """The live line, and the lines that stay. With ``is_silent``, lines are only logged."""
 
     def __init__(self, clock: Clock, console: Console | None = None, *, is_silent: bool = False) -> None:
         self._clock = clock
@@ -45,28 +48,28 @@ class Progress:
             self._live = None
 
     def phase(self, name: str, detail: str = "") -> None:
-        """A new phase begins."""
+        """Announce a new phase."""
         self._phase = name
         self.note(f"{name}{': ' + detail if detail else ''}")
         if self._live is not None:
             self._live.update(name)
 
     def note(self, text: str) -> None:
-        """One line that stays."""
+        """Print and log a line that stays."""
         elapsed_s = seconds_of_ms(self._clock.monotonic_ms() - self._started_ms)
         logger.info("%s", text)
         if not self._is_silent:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
     def still(self, text: str) -> None:
-        """The same continues, as ``text`` says: in the live line, or as a line. How often is the caller's."""
+        """Say that a wait continues: in the live line, else as a line. The caller decides how often."""
         if self._live is not None:
             self._live.update(f"{self._phase}  {printable(text)}")
         else:
             self.note(text)
 
     def status(self, text: str) -> None:
-        """What is happening now; replaces the live line, or is printed every ten seconds."""
+        """Show what is happening now: replaces the live line, or is printed at most every ten seconds."""
         if self._live is not None:
             self._live.update(f"{self._phase}  {text}")
             return
@@ -77,14 +80,24 @@ class Progress:
 
 
 def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> str:
-    """What is happening while faults are injected: what is broken now comes first, for a terminal may cut the end."""
+    """The status while faults are injected.
+
+    ``active`` names the current faults, ``counts`` is the load's own line. The faults come first, because a narrow
+    terminal cuts off the end.
+    """
     fault = f"fault: {active}  " if active else ""
     over = f" (over its time: waiting for {active or 'the last fault'} to end)" if elapsed_s >= whole_s + 1 else ""
     return f"{fault}{elapsed_s:.0f}/{whole_s:.0f} s{over}  {counts}"
 
 
 def left_out_words(count: int, *, ended_early: bool) -> str:
-    """How many planned faults a run left out, and why."""
+    """A line on how many planned faults a run left out, and why."""
     was, kinds = ("was", "its kind") if count == 1 else ("were", "their kinds")
     why = "the run ended early" if ended_early else f"the time was up, and {kinds} had bitten"
     return f"{how_many(count, 'planned fault')} {was} left out: {why}"
+
+
+def healed_words(after: Probe) -> str:
+    """What a fault's second probe saw, and whether the fault is over."""
+    seen = probe_words(after.seen)
+    return ("healed" if after.effective else "NOT HEALED") + (f": {seen}" if seen else "")

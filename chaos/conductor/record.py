@@ -1,6 +1,6 @@
-"""``run.json`` during a run: written first, rewritten at each change worth surviving a crash.
+"""Writes ``run.json`` when a run starts, and again at each change that must survive a crash.
 
-Owns when it is written. The shape is ``verifier.evidence.run_model``'s.
+Owns when the file is written. Does not own its fields (``verifier.evidence.run_model``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verifier.evidence.run_model import ChildProcess, PhaseSpan, RunModel
 
 
 class RunRecord:
-    """The run's own account about itself."""
+    """The ``run.json`` of one run. Creating the object writes the file. Methods may be called from any thread."""
 
     def __init__(self, directory: RunDirectory, model: RunModel, clock: Clock) -> None:
         self._directory = directory
@@ -40,26 +40,26 @@ class RunRecord:
             self.write()
 
     def problem(self, text: str) -> None:
-        """Something kept the run from being complete evidence; it can then not be valid."""
+        """Add a reason why the evidence is incomplete. The verdict can then not be valid."""
         with self._lock:
             self.update(problems=[*self.model.problems, text])
 
     def children(self, records: Sequence[ChildRecord]) -> None:
-        """What the supervisor started, before any of it is waited for."""
+        """Write which processes the supervisor has started, before the run waits for any of them."""
         now = [ChildProcess(child.name, child.pid, child.creation_time, child.exit_code) for child in records]
         self.update(**{"judging" if self._is_sealed else "children": now})
 
     def seal(self) -> None:
-        """The run is over: write down what its evidence is now. Raises ``OSError``.
+        """Seal the evidence at the end of the run. Raises ``OSError``.
 
-        From here on, only the fields of ``run.json`` that tell about its judgment change.
+        Afterwards, only those fields of ``run.json`` change that describe the judging.
         """
         self._is_sealed = True
         seal.take(self._directory)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time one phase. One that is left by an error or an interrupt keeps its end open."""
+        """Record the start and end of a phase. The end of a phase that an error or an interrupt leaves stays open."""
         span = PhaseSpan(name, self._clock.monotonic_ns())
         with self._lock:
             self.update(phases=[*self.model.phases, span])

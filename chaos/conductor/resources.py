@@ -1,6 +1,7 @@
-"""Memory, free disk and the wall clock: sampled into ``resources.jsonl`` during a run; the disk's limit.
+"""Samples memory, free disk and the wall clock into ``resources.jsonl`` during a run; says when the disk is too full.
 
-Owns the sampling and the limit. What follows from a full disk is the conductor's, what the figures say the report's.
+Owns the samples and the limit. Does not stop the run (``chaos.conductor.conductor``) or interpret the figures (the
+report).
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from cluster.seams.units import whole_ms_of_ns
 
 logger = logging.getLogger(__name__)
 
-#: An hour of samples is a few hundred lines.
+#: Time between two samples. An hour makes 360 lines.
 EVERY_MS = 10_000
 GB = 1_000_000_000
-#: What a run leaves free, whatever it was going to write.
+#: A run stops when less than this is free.
 LEAVE_FREE_BYTES = 2 * GB
 
 
 def running(children: Iterable[Child]) -> list[Child]:
-    """Those that have not ended, as far as is known: restarted ones are in the list again."""
+    """The children that are not known to have exited. A restarted process is a new child."""
     return [child for child in children if child.exit_code is None]
 
 
@@ -39,7 +40,7 @@ def disk_problem(free_bytes: int) -> str | None:
 
 
 class Resources:
-    """Takes a sample when one is due."""
+    """Writes samples to the file at ``path``, at most one every ``EVERY_MS``."""
 
     def __init__(self, clock: Clock, storage: Storage, path: str) -> None:
         self._clock = clock
@@ -48,7 +49,7 @@ class Resources:
         self._next_ms = clock.monotonic_ms()
 
     def sample_if_due(self, children: Iterable[Child], free_bytes: int) -> None:
-        """As ``sample``, at most every ten seconds."""
+        """Take a sample if the last one is at least ten seconds old."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_ms:
             return
@@ -56,9 +57,9 @@ class Resources:
         self.sample(children, free_bytes)
 
     def sample(self, children: Iterable[Child], free_bytes: int) -> None:
-        """Append a line: the resident bytes of each running child by its name, free disk, wall minus monotonic time.
+        """Append a line: resident bytes of each child by name, free disk bytes, wall time minus monotonic time in ms.
 
-        It changes when the wall clock is set or the machine sleeps, and moves all timestamps from then on.
+        That difference changes when the wall clock is set or the machine sleeps, which shifts all later timestamps.
         """
         monotonic_ns = self._clock.monotonic_ns()
         moved_ms = whole_ms_of_ns(self._clock.wall_ns() - monotonic_ns)
@@ -67,7 +68,10 @@ class Resources:
         self._storage.append_line(self._path, json.dumps({**line, "free_bytes": free_bytes, "rss_bytes": sizes}))
 
     def sample_last(self, children: Iterable[Child]) -> None:
-        """One more sample when all is written to the cluster: a clock that moves later moves no timestamp."""
+        """Take the last sample, after the last write to the cluster: a later clock change shifts no timestamp.
+
+        Logs a warning if that fails.
+        """
         try:
             self.sample(children, self._storage.free_bytes(os.path.dirname(self._path)))
         except OSError as error:
@@ -75,7 +79,7 @@ class Resources:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """The resident memory of a process, None if it is gone."""
+    """The resident memory of a process in bytes; None if it has exited."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -1,7 +1,7 @@
-"""After the last fault: whether every broker is up, and the start of one that is not. Owns what that means for a run.
+"""Starts brokers that do not run after the last fault, and records each as a problem of the run.
 
-A broker that is not known to run (docs/target.md "Processes") is neither reported nor started here: the cluster itself
-says next whether its replicas are in sync.
+Leaves a broker alone if it is not known whether it runs (docs/target.md "Processes"): whether its replicas are in sync
+is checked next, by the conductor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chaos.faults.breakable import ProcessLife
 
 
 async def bring_back(cluster: RunCluster, problem: Callable[[str], None]) -> None:
-    """Report and start each broker that exited on its own. Raises StartFailure."""
+    """Call ``problem`` with a line for each broker that exited on its own, and start it. Raises StartFailure."""
     for broker_id in cluster.broker_ids:
         if await cluster.life(broker_id) is ProcessLife.ENDED:
             status = cluster.process(broker_id).wait(0)

@@ -1,7 +1,7 @@
-"""The cluster of a run, no matter who started it: what conductor, load and faults ask of it. Owns only the shape.
+"""The interface of a run's cluster to conductor, load and faults, no matter who started it. Owns only the interface.
 
-``chaos.conductor.deployment`` is the cluster that gapless starts, ``chaos.conductor.foreign_cluster`` one that others
-started.
+``chaos.conductor.deployment`` implements it for the cluster that gapless starts, ``chaos.conductor.foreign_cluster``
+for one that others started.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class BrokerProcess(Process, Protocol):
     """The process of a broker."""
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit status if it ends within this time, and is known."""
+        """The exit status, if the process exits within ``timeout_s``; None if it does not, or if it is not known."""
         ...
 
 
 class RunCluster(Protocol):
-    """Brokers, and a proxy before every link of theirs that can be reached."""
+    """The brokers of a run, and the links with a proxy that lead to them."""
 
     @property
     def broker_ids(self) -> tuple[int, ...]: ...
@@ -40,39 +40,39 @@ class RunCluster(Protocol):
 
     @property
     def is_own(self) -> bool:
-        """Whether gapless started its brokers, which then have journals and counters."""
+        """Whether gapless started the brokers. Only these have journals and counters."""
         ...
 
     @property
     def is_proxied(self) -> bool:
-        """Whether the links are there."""
+        """Whether the links exist."""
         ...
 
     @property
     def links(self) -> Links:
-        """Raises StartFailure before the proxy is up."""
+        """The links. Raises StartFailure before the proxy has started."""
         ...
 
     @property
     def zookeeper(self) -> ZooKeeperHandle | None:
-        """None if it is not ours."""
+        """ZooKeeper's process and address; None if gapless did not start it."""
         ...
 
     @property
     def zookeeper_address(self) -> str:
-        """Empty if it is not known."""
+        """``host:port`` of ZooKeeper; "" if it is not known."""
         ...
 
     def process(self, broker_id: int) -> BrokerProcess:
-        """The broker's present process."""
+        """The broker's current process."""
         ...
 
     async def life(self, broker_id: int) -> ProcessLife:
-        """Whether it runs, as far as that is known."""
+        """Whether the broker runs, as far as that is known."""
         ...
 
     async def start(self) -> None:
-        """Bring up whatever is missing. Raises StartFailure, JavaNotFound or ``OSError``."""
+        """Start whatever is missing. Raises StartFailure, JavaNotFound or ``OSError``."""
         ...
 
     async def restart(self, broker_id: int) -> None:
@@ -84,14 +84,16 @@ class RunCluster(Protocol):
         ...
 
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
-        """Ask one broker to stop cleanly; whether it did, in time."""
+        """Ask one broker to stop cleanly. Returns whether it did within ``timeout_s``."""
         ...
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
-        """Gather what the brokers leave of these partitions as evidence, and undo that these topics were made; answers
-        with what went wrong."""
+        """Collect the evidence about these partitions from the brokers and delete these topics, as far as is necessary.
+
+        Returns a line for each thing that failed.
+        """
         ...
 
     async def stop(self) -> list[int]:
-        """Stop what was started; the brokers that had to be killed."""
+        """Stop what was started. Returns the ids of the brokers that had to be killed."""
         ...

@@ -1,6 +1,7 @@
-"""Damage in the segments of one replica: flips a bit, and sees who notices. Owns no decision. Blocks.
+"""Flips a bit in the segments of one replica, and checks whether the damage is detected. Every function blocks.
 
-Batches are found by the verifier's reader, which shares no code with the cluster.
+Owns these two. Does not decide when damage is done (``chaos.faults.bit_flip``). Finds batches with the verifier's
+reader, which shares no code with the cluster.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _POLL_S = 3.0
 
 
 def flip_bit(storage: Storage, directory: str, random: Random) -> FlippedBit | None:
-    """Flip one bit of the records of a batch in a closed segment; None if there is no such segment.
+    """Flip one bit in the records of a random batch in a closed segment; None if there is no closed segment.
 
-    Of the older ones: who reads along is not there anymore.
+    Chooses among the older half of the closed segments, which live readers have already passed.
     """
     closed = _segments(storage, directory)[:-1]
     if not closed:
@@ -44,7 +45,7 @@ def flip_bit(storage: Storage, directory: str, random: Random) -> FlippedBit | N
 
 
 def bad_batches(storage: Storage, directory: str) -> int:
-    """How many batches of all segments do not have the checksum that they state."""
+    """How many batches in the segments of ``directory`` do not match their own checksum."""
     bad = 0
     for name in _segments(storage, directory):
         data = open_segment(os.path.join(directory, name))
@@ -56,7 +57,7 @@ def bad_batches(storage: Storage, directory: str) -> int:
 
 
 def reads_damage(address: str, topic: str, partition: int, offset: int) -> bool:
-    """Whether a consumer that connects here finds that the record at this offset is damaged."""
+    """Whether a consumer that connects to ``address`` finds that the record at this offset is damaged."""
     consumer = Consumer({"bootstrap.servers": address, "client.id": "gapless-probe", "max.poll.records": 1})
     try:
         consumer.assign([(topic, partition)])

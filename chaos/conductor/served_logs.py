@@ -1,7 +1,7 @@
-"""The log of a partition as its leader serves it: raw batches, unchanged, in a segment file of the run.
+"""Fetches a partition's log from its leader and writes the raw batches to a segment file of the run.
 
-Owns the fetching and the file. Decodes no record: a Fetch returns the bytes that are on the leader's disk, and the
-verifier reads them as it reads any segment (docs/target.md "What is judged").
+Owns the requests and the file. Decodes no record: a Fetch response has the bytes that are on the leader's disk, and the
+verifier reads them like any other segment (docs/target.md "What is judged").
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from cluster.protocol.fetch import FetchPartition, FetchRequest, build_request, 
 from cluster.seams.transport import Transport
 from verifier.evidence.run_model import FinalPartition
 
-#: Served by every Kafka since 2.3; newer versions name topics by their ids.
+#: The version of Fetch that every Kafka since 2.3 serves. Newer versions identify topics by their ids.
 VERSION = 11
 CLIENT_ID = "gapless-conductor"
 ASK_MS = 30_000
 MAX_BYTES = 8 << 20
-#: Base offset and length; further on, after magic, CRC and attributes, the last offset delta.
+#: The head of a batch: base offset and length. The last offset delta comes later, after magic, CRC and attributes.
 _HEAD = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _OVERHEAD, _DELTA_AT = 12, 23
 
 
 class NotServed(Exception):
-    """The leader does not serve its log; the message says what it answered."""
+    """The leader does not serve its log. The message says what it answered."""
 
 
 async def save_served_log(final: FinalPartition, address: str, directory: Path, transport: Transport) -> None:
-    """Write one partition's log, from its start to its high watermark. Raises NotServed, ``OSError``."""
+    """Write one partition's log, from its start to its high watermark, to a new file in ``directory``.
+
+    ``address`` is the leader's ``host:port``. Raises NotServed or ``OSError``.
+    """
     path = directory / f"{final.log_start_offset:020d}.log"
     await asyncio.to_thread(_begin, path)
     host, port = parse_address(address)
@@ -59,9 +62,9 @@ def _append(path: Path, batches: bytes) -> None:
 
 
 def whole_batches(records: bytes, offset: int) -> tuple[bytes, int]:
-    """The complete batches in a response, from the first one that reaches ``offset``, and the offset after them.
+    """The complete batches in a response, from the first one that ends at ``offset`` or later, and the next offset.
 
-    From that one on, none is left out: a log that goes back or repeats itself is judged as it is. Pure.
+    Keeps every later batch, even if offsets go back or repeat: the log is judged as it is. Pure.
     """
     place, kept = 0, bytearray()
     while len(records) - place >= _OVERHEAD:

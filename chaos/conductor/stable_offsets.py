@@ -1,7 +1,8 @@
-"""``stable_offsets.jsonl``: how long the last stable offset of a partition stood still below the high watermark.
+"""``stable_offsets.jsonl``: how long each partition's last stable offset stood still below its high watermark.
 
-It is where readers of committed records wait, for the transaction that begins there. Owns the asking again and again,
-the adding up and the file; the asking itself is ``chaos.conductor.stable_survey``'s.
+Readers of committed records wait at that offset until the transaction that begins there ends. This module polls the
+brokers, merges the answers into standstills, and writes the file. Does not own the requests
+(``chaos.conductor.stable_survey``).
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 from cluster.topic_partition import TopicPartition
 
-#: Each look asks every broker twice.
+#: Time between two polls. Each one sends every broker two requests.
 LOOK_EVERY_S = 1.0
-#: What is over sooner is what a transaction takes.
+#: Shorter standstills are not written: an ordinary transaction takes that long.
 _LEAST_NS = 1_000_000_000
 
 
 @dataclass(slots=True)
 class _Standstill:
-    """It stood at this offset, from the first look to the last one."""
+    """A last stable offset that did not move between the first and the last poll that saw it."""
 
     offset: int
     since_ns: int
@@ -33,13 +34,19 @@ class _Standstill:
 
 
 class Standstills:
-    """Adds looks up. A look without an answer about a partition changes nothing: it is where it was, or it shows."""
+    """Merges polls into standstills.
+
+    A poll without an answer about a partition changes nothing. If the offset moved meanwhile, the next answer shows it.
+    """
 
     def __init__(self) -> None:
         self._open: dict[TopicPartition, _Standstill] = {}
 
     def look(self, seen: Mapping[TopicPartition, StableOffsets], now_ns: int) -> list[dict[str, object]]:
-        """The standstills that this look ends: the offset is another one now, or nothing is beyond it."""
+        """Add one poll. Returns the entries of the standstills that it ends.
+
+        A standstill ends when the offset moves or reaches the high watermark.
+        """
         ended = []
         for place, now in sorted(seen.items()):
             before = self._open.get(place)
@@ -50,22 +57,26 @@ class Standstills:
                 ended.append((place, self._open.pop(place)))
             if now.last_stable < now.high_watermark and place not in self._open:
                 self._open[place] = _Standstill(now.last_stable, now_ns, now_ns)
-        return [entry for place, each in ended for entry in _told(place, each)]
+        return [entry for place, each in ended for entry in _entries(place, each)]
 
     def end(self) -> list[dict[str, object]]:
-        """Those that never ended."""
-        return [entry for place, each in sorted(self._open.items()) for entry in _told(place, each)]
+        """The entries of the standstills that never ended."""
+        return [entry for place, each in sorted(self._open.items()) for entry in _entries(place, each)]
 
 
-def _told(place: TopicPartition, each: _Standstill) -> list[dict[str, object]]:
+def _entries(place: TopicPartition, each: _Standstill) -> list[dict[str, object]]:
+    """The entry of one standstill; empty if it was too short to matter."""
     if each.until_ns - each.since_ns < _LEAST_NS:
         return []
-    told = {"topic": place[0], "partition": place[1], "offset": each.offset}
-    return [{**told, "since_ns": each.since_ns, "until_ns": each.until_ns}]
+    where = {"topic": place[0], "partition": place[1], "offset": each.offset}
+    return [{**where, "since_ns": each.since_ns, "until_ns": each.until_ns}]
 
 
 class StableWatch:
-    """Looks at all partitions of these topics, and writes each standstill down, and at the end how often it looked."""
+    """Polls all partitions of some topics and writes each standstill to the file, and at the end the number of polls.
+
+    ``partitions`` maps each topic to its number of partitions.
+    """
 
     def __init__(
         self, observer: Observer, clock: Clock, storage: Storage, path: str, partitions: Mapping[str, int]
@@ -79,7 +90,7 @@ class StableWatch:
         self._looks = 0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         try:
             while True:
                 await self.look()
@@ -88,7 +99,7 @@ class StableWatch:
             self._write([*self._standstills.end(), {"looks": self._looks}])
 
     async def look(self) -> None:
-        """One look; what has ended since the one before is in the file when this returns."""
+        """Poll once. Standstills that ended since the last poll are in the file when this returns."""
         seen = await self._observer.stable_offsets(self._places)
         self._looks += bool(seen)
         self._write(self._standstills.look(seen, self._clock.monotonic_ns()))

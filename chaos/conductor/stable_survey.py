@@ -1,6 +1,7 @@
-"""Where the last stable offsets and high watermarks are, asked of every broker by itself. Owns the asking.
+"""Asks every broker for last stable offsets and high watermarks. Owns the requests and how the answers are merged.
 
-A broker answers for what it believes it leads; the one with the highest leader epoch is believed.
+A broker answers for the partitions that it believes it leads. If several do, the highest leader epoch wins. Does not
+own what the offsets show (``chaos.conductor.stable_offsets``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from cluster.topic_partition import TopicPartition
 
 
 class StableOffsets(NamedTuple):
-    """What a leader says about a partition."""
+    """The offsets that a leader reports for a partition."""
 
     leader_epoch: int
     last_stable: int
@@ -26,7 +27,10 @@ class StableOffsets(NamedTuple):
 async def stable_offsets(
     addresses: Iterable[str], places: Sequence[TopicPartition], transport: Transport, timeout_ms: int
 ) -> dict[TopicPartition, StableOffsets]:
-    """Of these partitions, as far as anyone leads them and answers in time. ``addresses``: of control listeners."""
+    """The offsets of these partitions. One whose leader does not answer in time is absent.
+
+    ``addresses`` are the ``host:port`` of control listeners; ``timeout_ms`` is for each request.
+    """
 
     async def latest(address: str, isolation_level: int) -> dict[TopicPartition, ListedOffset]:
         question = list_offsets_request(dict.fromkeys(places, LATEST_TIMESTAMP), isolation_level=isolation_level)
@@ -35,7 +39,7 @@ async def stable_offsets(
         return {place: listed for place, listed in told.items() if isinstance(listed, ListedOffset)}
 
     async def known(address: str) -> dict[TopicPartition, StableOffsets]:
-        # in this order: one that advances in between does not look as if it were behind
+        # the high watermark first: if both advance in between, the last stable offset does not seem to lag
         whole = await latest(address, 0)
         stable = await latest(address, 1) if whole else {}
         return {

@@ -1,4 +1,7 @@
-"""How a part of a run comes up: what its process says, and the proxy's. Owns the waiting and a failure's words."""
+"""Waits until a child process reports that it has started, and starts the proxy. Owns the message of a failed start.
+
+Does not start brokers or ZooKeeper (``chaos.conductor.deployment``).
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,20 @@ from chaos.conductor.fixed_ports import HOST
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory
 
-#: A machine that does much else may take most of a minute for what takes a second.
+#: A busy machine may need most of a minute for a start that usually takes a second.
 START_TIMEOUT_S = 90.0
 
 
 class StartFailure(Exception):
-    """A part of the cluster did not come up; the message names it and its log."""
+    """A part of the cluster did not start. The message names the part and its log."""
 
 
 async def message(child: Child, name: str, event: str) -> dict[str, Any]:
-    """Wait for one message of a child, by its event. Raises StartFailure."""
+    """Wait for the child's message with this ``event``, and return it. Ignores others.
+
+    ``name`` is the child's name for the error. Raises StartFailure if the child exits, reports ``failed``, or sends no
+    message for ``START_TIMEOUT_S``.
+    """
     while True:
         try:
             told = await asyncio.to_thread(child.wait_message, START_TIMEOUT_S)
@@ -31,7 +38,7 @@ async def message(child: Child, name: str, event: str) -> dict[str, Any]:
 
 
 async def start_proxy(supervisor: Supervisor, directory: RunDirectory, seed: int) -> str:
-    """Start the proxy's server; its URL. Raises StartFailure."""
+    """Start the proxy's server; returns its URL. Raises StartFailure."""
     child = await asyncio.to_thread(
         supervisor.start_python,
         "proxy",

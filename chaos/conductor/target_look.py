@@ -1,6 +1,7 @@
-"""A look at a cluster that others started: its brokers, their addresses, and the settings on which a verdict depends.
+"""Looks at a cluster that gapless did not start: its brokers, their addresses, and the settings a verdict depends on.
 
-Owns the requests (Metadata and DescribeConfigs), and the message for a cluster that does not answer.
+Owns the requests (Metadata and DescribeConfigs) and the message for a cluster that does not answer. Does not own what
+the settings mean for a verdict (``verifier.excuses.expectation``), and changes nothing in the cluster.
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.transport import Transport
 
 LOOK_MS = 5_000
-#: The broker settings that decide what a verdict may excuse. With KRaft, the session timeout has another name.
+#: The broker settings that decide what a verdict may excuse. KRaft brokers name the session timeout differently.
 WANTED = ("replica.lag.time.max.ms", "zookeeper.session.timeout.ms", "producer.id.expiration.ms")
 _SESSION, _KRAFT_SESSION = "zookeeper.session.timeout.ms", "broker.session.timeout.ms"
-#: What a broker does with the batches of a producer it does not know: gapless's own setting, and Kafka's way.
-_UNKNOWN, _KAFKAS_WAY = "gapless.unknown.producer", "kafka"
+#: The setting that says what a broker does with batches of an unknown producer. Only gapless has it; other brokers
+#: follow Kafka's rule.
+_UNKNOWN_PRODUCER, _KAFKA_RULE = "gapless.unknown.producer", "kafka"
 
 
 class NotSeen(Exception):
-    """The cluster does not answer; one line that says which address, and what to do."""
+    """The cluster does not answer. The message is one line that names the address and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """``addresses`` are those that the brokers advertise, by id; ``settings`` those of ``WANTED`` that they report;
-    ``topics`` the names of all topics; ``cluster_id`` is None if they do not say it."""
+    """What the look found.
+
+    ``addresses`` maps each broker id to the ``host:port`` that the broker advertises. ``settings`` maps the names in
+    ``WANTED`` to the values that the brokers report. ``topics`` has the names of all topics. ``cluster_id`` is None if
+    the brokers do not report one.
+    """
 
     addresses: Mapping[int, str]
     settings: Mapping[str, str]
@@ -38,7 +44,7 @@ class SeenTarget:
 
 
 async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
-    """Ask. Raises NotSeen."""
+    """Ask the brokers at these ``host:port`` addresses. Raises NotSeen if none answers or none is reported."""
     admin = AsyncAdmin(list(addresses), transport, SystemClock(), LOOK_MS)
     named = ",".join(addresses)
     try:
@@ -58,8 +64,8 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
 
 
 def settings_of_brokers(config: Mapping[str, str | None]) -> dict[str, str]:
-    """What the brokers say about the settings that a verdict depends on. Pure."""
+    """The settings that a verdict depends on, from a broker's DescribeConfigs answer. Pure."""
     found = {name: value for name in WANTED if (value := config.get(name)) is not None}
     if (session := config.get(_KRAFT_SESSION)) is not None:
         found[_SESSION] = session
-    return {**found, _UNKNOWN: config.get(_UNKNOWN) or _KAFKAS_WAY}
+    return {**found, _UNKNOWN_PRODUCER: config.get(_UNKNOWN_PRODUCER) or _KAFKA_RULE}

@@ -1,6 +1,6 @@
-"""The record of a manual fault, which also tells its caller what the first probe saw. Owns those words.
+"""Writes the record of a manual fault, and tells the user what the first probe saw. Owns the wording of that message.
 
-What is recorded, and when, is the injector's.
+Does not own what is recorded, or when (``chaos.conductor.injector``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from verifier.evidence.probes import probe_words
 
 
 class TellingRecord:
-    """A storage's ``append_line`` for the injector, which also tells the caller a line on the first probe."""
+    """A ``FaultSink`` that passes lines on to ``storage`` and calls ``tell`` with a line about the first probe."""
 
     def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
         self._storage, self._tell = storage, tell
         self._seen: Mapping[str, Any] = {}
 
     def missed(self, fault: str) -> str:
-        """Why this fault did not bite: as the probe that was to show it saw it, or why there was none."""
+        """Why this fault did not bite, from what its first probe saw, or why it was skipped."""
         return str(self._seen.get("reason") or FAULTS[fault].missed(self._seen))
 
     def append_line(self, path: str, line: str) -> None:

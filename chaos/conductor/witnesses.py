@@ -1,6 +1,6 @@
-"""What the conductor watches the brokers for, beside the experiment: leaders, and last stable offsets if there are any.
+"""Starts the watches that run during an experiment: of leaders and, if there are transactions, of last stable offsets.
 
-Owns which watches there are. What each writes is its own.
+Owns which watches a run has. Does not own what they write (``leaders``, ``stable_offsets``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chaos.experiment.planned import coordinators_at_work
 
 
 class Witnesses:
-    """The watches of one run. ``output``: a second topic that it writes."""
+    """The watches of one run. ``output`` is the second topic that the load writes, if any."""
 
     def __init__(self, settings: Experiment, bench: Workbench, observer: Observer, output: str | None) -> None:
         tools = observer, bench.clock, bench.storage

@@ -1,4 +1,7 @@
-"""What a run works with: the seams, the processes and the places. A value; made by the command line."""
+"""The tools that all parts of a run share: clock, storage, transport, supervisor, run directory and progress.
+
+Owns only the value. The command line creates it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Shared by all parts of a run."""
+    """The tools of one run."""
 
     clock: Clock
     storage: Storage

@@ -1,5 +1,5 @@
-"""One experiment as a value: what was asked, and the typed configurations that this comes to.
+"""An experiment as a value: the options as given, and the typed configurations that result from them.
 
 ``asked`` declares each option once. The command line, ``repro``, ``run.json``, the cells of sweeps and the verifier's
-settings are made from it.
+settings are derived from it.
 """

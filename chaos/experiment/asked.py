@@ -1,7 +1,7 @@
-"""The declaration of an experiment: every option of ``gapless run``, once. A value; what it comes to is resolved.
+"""The declaration of an experiment: every option of ``gapless run``, once.
 
-An option is added here and nowhere else: its help, its place in ``repro``, its record in ``run.json`` and the fields of
-the verifier's settings that it decides are made from its entry.
+To add an option, add it only here: its help, its place in ``repro``, its record in ``run.json`` and its effect on the
+verifier's settings follow from its entry. Does not own what options resolve to (``resolve``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
 
-#: More of them no one machine bears: such a run would fail after its start.
+#: Limits above which a run would fail after its start, because one machine cannot handle more.
 MOST_PROCESSES = 100
 MOST_PARTITIONS = 10_000
 MOST_USERS = 10_000
-#: What the help calls a duration.
+#: The help's placeholder for a duration.
 TIME = "TIME"
 
 _WHERE = "where a run is written and what is kept of it does not change the run"
@@ -50,7 +50,7 @@ def _producer(key: str) -> Decides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options as given; None where nothing was said. ``seed`` has no default: the caller draws one."""
+    """The options as given; None if not given and without a default. ``seed`` must be given: the caller draws one."""
 
     time_limit_s: float = declared(
         "Duration of the load, including the warm-up (90s, 5m, 1h30m). Extended if the faults need it: each requested "

@@ -1,4 +1,7 @@
-"""What options choose among, and what holds where nothing is said and the workload says nothing. Declares no option."""
+"""The choices of options, and the defaults that apply if neither an option nor the workload sets a value.
+
+Declares no option (``chaos.experiment.asked`` does).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from enum import StrEnum
 
 from loadgen.settings import CONFLUENT, NATIVE
 
-#: A client that only reads (``loadgen.tool`` has the name too; importing that takes a fifth of a second).
+#: A client that only reads. (``loadgen.tool`` has the name, too, but takes 0.2 s to import.)
 KAFKA_PYTHON = "kafka-python"
-#: Who may read everything at the end.
+#: The clients that may read everything at the end.
 FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 
 DEFAULT_FAULTS = "basic"
-#: The groups of clients with links of their own.
+#: The groups of clients that have their own links.
 LOAD_GROUPS = ("producers", "readers")
 DEFAULT_WORKLOAD = "steady"
-#: What every broker of a cluster is given its own value of, with the option that decides it, if one does.
+#: The keys of which each broker gets its own value -> the rest of the refusal, if an option sets it.
 OWN_BROKER_KEYS: Mapping[str, str] = {
     "broker.id": "",
     "node.id": "",
@@ -36,7 +39,7 @@ DEFAULT_PARTITIONS = 6
 
 
 class Acks(StrEnum):
-    """What a producer waits for."""
+    """The acknowledgements that a producer waits for."""
 
     NONE = "0"
     LEADER = "1"
@@ -44,7 +47,7 @@ class Acks(StrEnum):
 
 
 class Keep(StrEnum):
-    """What is kept of the brokers' data."""
+    """Which runs keep the brokers' data."""
 
     ALL = "all"
     FAILED = "failed"

@@ -1,6 +1,6 @@
-"""The command line that the declaration makes: Typer's options, the value they give, and the words that ask for it.
+"""Converts between an experiment and its command line: Typer options, their values, and the arguments of ``repro``.
 
-Owns the way between an experiment and its arguments. Owns no option.
+Owns the conversion. Does not own any option (``chaos.experiment.asked``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELDS: Mapping[str, Field] = {each.name: each for each in declared_fields(Asked
 
 
 def option(name: str) -> Any:
-    """The declared option of that field, for a command with a signature of its own."""
+    """The declared option of a field, for a command that has its own signature."""
     return _option(FIELDS[name])
 
 
@@ -53,9 +53,9 @@ def _parameter(each: Field) -> inspect.Parameter:
 
 
 def with_options(run: Callable[..., int]) -> Callable[..., int]:
-    """``run(given, **own)`` as a command for Typer: the declared options become ``given``, for ``asked_by``.
+    """Make ``run(given, **own)`` a Typer command. ``given`` gets the values of the declared options, for ``asked_by``.
 
-    The keyword-only parameters of ``run`` stay options of the command.
+    The keyword-only parameters of ``run`` become further options of the command.
     """
     own = [
         each
@@ -74,15 +74,15 @@ def with_options(run: Callable[..., int]) -> Callable[..., int]:
 
 
 def _said(context: typer.Context, name: str, value: object) -> object:
-    """The value of an option if it was given: a default must not win over what a scenario decides."""
+    """The value of an option; None if it was not given, because a default must not override a scenario."""
     source = context.get_parameter_source(name)
     return None if source is not None and source.name == "DEFAULT" else value
 
 
 def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_seed) -> Asked:
-    """What was asked by these values of Typer's. Raises ExperimentError.
+    """The experiment that these option values ask for. Raises ExperimentError.
 
-    Without a seed of its own the run takes the one of its schedule, or else a fresh one.
+    Without ``--seed``, the seed is that of the schedule, or else a random one.
     """
     values = {name: FIELDS[name].form.read(value) for name, value in given.items() if value is not None}
     if "scenario" in values:
@@ -95,9 +95,9 @@ def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_see
 
 
 def words(asked: Asked, *, everything: bool = False) -> list[str]:
-    """The arguments that ask for this run: what differs from the defaults, and always what has none (the seed).
+    """The arguments that request this run: options that differ from their defaults, and those without one (the seed).
 
-    Without ``everything``, what does not change the run (where it is written, what is kept of it) is left out.
+    Without ``everything``, options that do not change the run are omitted (where it is written, what is kept of it).
     """
     return ["run", *_words(asked, everything=everything)]
 
@@ -116,5 +116,5 @@ def _words(asked: Asked, *, everything: bool) -> Iterator[str]:
 
 
 def _in_order(fields: Sequence[Field]) -> list[Field]:
-    """What has no default comes first."""
+    """The fields, with those that have no default first."""
     return sorted(fields, key=lambda each: each.default is not MISSING)

@@ -1,6 +1,7 @@
-"""How a field of an experiment is declared: its option, its help, its bounds, and what of the verdict it decides.
+"""How a field of an experiment is declared: its option, its help, its bounds, and which verdict settings it decides.
 
-Owns the shape of a declaration and its place in a dataclass field. Declares nothing (``chaos.experiment.asked`` does).
+Owns the form of a declaration, and how it is attached to a dataclass field. Declares nothing
+(``chaos.experiment.asked`` does).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any, get_args, get_origin, get_type_hints
 from chaos.experiment.forms import FLAG, Form, plain
 from chaos.experiment.resolved import Resolved
 
-#: What a field of the verifier's settings is, of the experiment as resolved.
+#: Computes a field of the verifier's settings from the resolved experiment.
 Decides = Callable[[Resolved], object]
 
 _KEY = "declaration"
 
 
 class Panel(StrEnum):
-    """The groups of the help."""
+    """The groups of options in the help."""
 
     LOAD = "Load"
     CLUSTER = "Cluster"
@@ -34,10 +35,10 @@ class Panel(StrEnum):
 class Declaration:
     """One field of an experiment: an option, its limits and its help.
 
-    ``unset`` is what holds where nothing is said, for the help. ``outside_repro`` says why the option is not part of
-    the command that repeats a run (empty: it is). ``least`` and ``most`` bound numbers; the help shows them with
-    ``shows_bounds``. ``among`` are the names that may be given. ``verdict`` has the fields of the verifier's settings
-    that this option decides, and how; None stands for the value as asked.
+    ``unset`` is the default as the help shows it. ``outside_repro`` says why the option is not part of the command that
+    repeats a run; empty if it is. ``least`` and ``most`` bound numbers; ``shows_bounds`` shows the bounds in the help.
+    ``among`` has the names that may be given. ``verdict`` has the fields of the verifier's settings that this option
+    decides, and how; None means the value as given.
     """
 
     help: str
@@ -66,7 +67,7 @@ class Field:
 
 
 def declared(text: str, panel: Panel, *, default: Any = dataclasses.MISSING, **more: Any) -> Any:
-    """A dataclass field with its ``Declaration``: ``text`` is the help, ``more`` are the rest."""
+    """A dataclass field with a ``Declaration``. ``text`` is its help, ``more`` has its other fields."""
     metadata = {_KEY: Declaration(text, panel, **more)}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
@@ -74,7 +75,7 @@ def declared(text: str, panel: Panel, *, default: Any = dataclasses.MISSING, **m
 
 
 def declared_fields(kind: type) -> Iterator[Field]:
-    """The fields of a dataclass in their order, which is that of the help. Raises TypeError for one undeclared."""
+    """The fields of a dataclass in their order, as in the help. Raises TypeError for a field that is not declared."""
     hints = get_type_hints(kind)
     for each in dataclasses.fields(kind):
         declaration = each.metadata.get(_KEY)

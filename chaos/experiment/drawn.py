@@ -1,4 +1,4 @@
-"""What a swarm drew for an experiment: faults and settings. A value; draws nothing."""
+"""What a swarm drew for an experiment: faults and settings. Owns the value; draws nothing (``swarmed`` does)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chaos.schedules.swarm import Draw
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The draw of faults, and the keys of the producers and of the topic that nothing else decided."""
+    """The drawn faults, and the drawn settings of producers and topic that no option or workload sets."""
 
     faults: Draw
     producers: Mapping[str, str]
     topic: Mapping[str, str]
 
     def line(self) -> str:
-        """For people: what this seed is about."""
+        """A line for the user about what was drawn."""
         settings = ", ".join(pairs({**self.producers, **self.topic}))
         kinds, at_once = ", ".join(self.faults.kinds), self.faults.at_once
         return f"swarm {self.faults.swarm} drew {kinds}, up to {at_once} at once; {settings or 'no settings'}"
@@ -28,5 +28,5 @@ class Drawn:
 
 
 def pairs(mapping: Mapping[str, str]) -> tuple[str, ...]:
-    """As ``--producer-config`` and its sisters take them."""
+    """``KEY=VALUE`` texts, as ``--producer-config`` and the other ``--*-config`` options take them."""
     return tuple(f"{key}={value}" for key, value in mapping.items())

@@ -1,7 +1,7 @@
-"""The error of an experiment that cannot be run as asked."""
+"""The error of an experiment that cannot be run as requested. Owns only the type."""
 
 from __future__ import annotations
 
 
 class ExperimentError(ValueError):
-    """The settings contradict each other or ask for the unavailable; the message names the setting and the fix."""
+    """Settings contradict each other or cannot be met. The message names the setting and the fix."""

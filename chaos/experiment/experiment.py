@@ -1,4 +1,7 @@
-"""The whole of one experiment: what was asked together with what it comes to. Owns the checks between its parts."""
+"""A complete experiment: the options as given, and what they resolve to. Owns the checks between its parts.
+
+Does not resolve options (``chaos.experiment.resolve``).
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from chaos.schedules.model import Schedule
 
 #: Seconds of load before the first fault.
 WARMUP_S = 4.0
-#: No run is longer: 30 days. A schedule of all that time is still made within seconds.
+#: The longest run: 30 days. A schedule of that length still takes only seconds to generate.
 LONGEST_S = 720 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(Resolved):
-    """Everything that decides a run. Options are in ``asked``, what they come to beside it."""
+    """Everything that decides a run. ``asked`` has the options as given, the other fields what they resolve to."""
 
     asked: Asked
 
@@ -31,7 +34,7 @@ class Experiment(Resolved):
 
     @property
     def topic(self) -> str:
-        """The one topic of the workload: of a cluster that others use too, one that is this run's alone."""
+        """The topic that the load writes. In a cluster that gapless did not start, it has a name of its own."""
         return TOPIC if self.asked.target is None else own_topic(self.asked)
 
     @property
@@ -40,15 +43,15 @@ class Experiment(Resolved):
         return 0 if self.asked.web and self.asked.web_port is None else self.asked.web_port
 
     def expected_disk_bytes(self, load_s: float) -> int:
-        """A bound on what the run writes if its load lasts this long: every record on each replica, the histories, and
+        """An upper estimate of the bytes that the run writes if its load lasts ``load_s`` seconds.
 
-        Spark's scratch.
+        Counts every record on each replica, the histories, and Spark's temporary files.
         """
         records = self.workload.expected_records(load_s + 30)
         return int(records * ((self.workload.mean_bytes + 80) * self.asked.replication_factor + 200)) + 200_000_000
 
     def to_json(self) -> dict[str, Any]:
-        """For ``run.json``: what was asked, and what it came to."""
+        """The ``experiment`` in ``run.json``: the options as given, and what they resolve to."""
         asked = {each.name: _plain(getattr(self.asked, each.name)) for each in fields(self.asked)}
         # By name: ``super()`` without arguments does not work in a dataclass with slots.
         return {"asked": asked, "resolved": Resolved.to_json(self)}

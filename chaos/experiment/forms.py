@@ -1,4 +1,4 @@
-"""How a value of an experiment is on the command line: what Typer parses it as, and back. Owns no option."""
+"""How the values of options are read from the command line and written back. Owns no option (``asked`` does)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from loadgen.documents import DocumentError, read_text
 from loadgen.durations import plain_seconds, seconds_of
 
-#: Schedules that come with us and are asked for by name, wherever we are installed.
+#: The directory of the schedules that gapless includes, which are requested by name.
 CONTROLS = Path(chaos.schedules.__file__).parent / "controls"
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFile:
-    """A schedule that was given, and where it stands: ``repro`` names the file, or the name of one of ours."""
+    """A given schedule, and the path of its file or the name of an included one, for ``repro``."""
 
     path: Path
     schedule: Schedule
@@ -28,11 +28,11 @@ class ScheduleFile:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form: how a value is read from the command line and written back.
+    """One form of values.
 
-    ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default in Typer's form, ``words`` the
-    arguments that ask for a value again. Both take values alone, never None. ``parser`` is for texts that Typer cannot
-    read by itself; its ValueErrors are Typer's refusals.
+    ``kind`` is the type that Typer parses, ``read`` converts it to the value, ``shown`` converts a default to Typer's
+    form, and ``words`` makes the arguments for an option with a value. None of them gets None as a value. ``parser`` is
+    for texts that Typer cannot parse itself; its ValueErrors become Typer's error messages.
     """
 
     kind: Any
@@ -43,7 +43,7 @@ class Form:
 
 
 class Truth(StrEnum):
-    """A yes or no that is said aloud."""
+    """A boolean that is written as ``true`` or ``false``."""
 
     TRUE = "true"
     FALSE = "false"
@@ -58,7 +58,7 @@ def _one(option: str, value: Any) -> list[str]:
 
 
 def plain(kind: type) -> Form:
-    """A number or a text, as it is."""
+    """A number or a text, unchanged."""
     return Form(kind, _same, _same, _one)
 
 
@@ -68,7 +68,7 @@ def choice(kind: type[StrEnum]) -> Form:
 
 
 def aliased(kind: type[StrEnum], aliases: Mapping[str, StrEnum]) -> Form:
-    """One of a few texts, some of which have another name."""
+    """One of a few texts, some of which have aliases."""
 
     def parse(text: object) -> StrEnum:
         try:
@@ -97,20 +97,20 @@ def _each(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-#: Said or not.
+#: An option without a value.
 FLAG = Form(bool, _same, _same, lambda option, value: [option] if value else [])
-#: ``true`` or ``false``, so that either can be said against a default.
+#: ``true`` or ``false``, so that both can override a default.
 TRUTH = Form(
     Truth,
     lambda truth: truth is Truth.TRUE,
     lambda value: Truth(str(value).lower()),
     lambda option, value: [option, str(value).lower()],
 )
-#: An option that may come several times; its default, none at all, is not shown.
+#: An option that may be repeated. Its default, no value, is not shown.
 REPEATED = Form(list[str], tuple, lambda _: None, _each)
 #: Comma-separated names.
 NAMES = Form(str, _names, ",".join, lambda option, value: [option, ",".join(value)])
-#: Seconds, also said as 90s, 5m or 1h30m.
+#: Seconds, also written as 90s, 5m or 1h30m.
 DURATION = Form(float, _same, _same, lambda option, seconds: [option, plain_seconds(seconds)], parser=seconds_of)
 #: A file with a schedule.
 SCHEDULE = Form(Path, _schedule, _same, lambda option, value: [option, str(value.path)])

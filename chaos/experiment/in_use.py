@@ -1,6 +1,6 @@
-"""What a client of the load works with: the keys it is handed over the load's own defaults, typed. Pure.
+"""The typed configuration that a client of the load uses: the given keys on top of the load's own defaults. Pure.
 
-Owns neither: the defaults are the adapters' in ``loadgen.clients``.
+Does not own these defaults (``loadgen.clients``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadgen.settings import NATIVE, ConfigValue
 
 
 def producer_in_use(client: str, given: ProducerValues) -> ProducerValues:
-    """The configuration of a producer; ``given`` is what the load hands to it."""
+    """The configuration that a producer uses. ``given`` has the keys that the load passes to it."""
     if client == NATIVE:
         from loadgen.clients.native import PRODUCER_DEFAULTS
 
@@ -23,7 +23,7 @@ def producer_in_use(client: str, given: ProducerValues) -> ProducerValues:
 
 
 def consumer_in_use(client: str, given: ConsumerValues) -> ConsumerValues:
-    """The configuration of a consumer; ``given`` is what the load hands to it."""
+    """The configuration that a consumer uses. ``given`` has the keys that the load passes to it."""
     if client == NATIVE:
         from loadgen.clients.native import CONSUMER_DEFAULTS
 

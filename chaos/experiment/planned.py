@@ -1,8 +1,8 @@
-"""Whether a schedule that was given can be played in this experiment: checked before anything is started. Pure.
+"""Checks, before anything starts, whether faults can be injected in an experiment. Pure.
 
-Owns the refusals that name an injection: kinds, targets and parameters that do not exist, and times after the limit;
-and which kinds can never bite in an experiment.
-What a fault takes is declared by the fault; the form of a schedule is ``chaos.schedules.model``'s.
+Owns the refusals of injections in a given schedule: kinds, targets and parameters that do not exist, and times after
+the limit. Owns which kinds of faults can never bite in an experiment. Does not own which parameters a fault accepts
+(the fault declares them) or the form of a schedule (``chaos.schedules.model``).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from loadgen.workloads import CATALOGUE
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
-#: The links to a cluster that others started.
+#: The names of links to a cluster that gapless did not start.
 _CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
-#: Why what a fault must reach is out of reach in a cluster that others started.
+#: What a fault needs access to -> why that is impossible in a cluster that gapless did not start.
 _BEYOND_A_TARGET: Mapping[Reach, str] = {
     "other-links": "it breaks links between brokers or to ZooKeeper, and with --target no proxy is on them",
     "zookeeper": "it breaks ZooKeeper, and with --target gapless did not start it",
@@ -43,12 +43,12 @@ _BEYOND_A_TARGET: Mapping[Reach, str] = {
     "clean-stop": "it shuts brokers down cleanly, and --nodes says only how they are killed",
     "data": "it removes a broker's data, and --nodes says only how brokers are killed and started",
 }
-#: Segments of this size are closed within seconds.
+#: Segments of this size in bytes are closed within seconds.
 SMALL_SEGMENT = 131_072
 
 
 def check_schedule(experiment: Experiment) -> None:
-    """Raises ExperimentError for the first injection of the given schedule that this experiment cannot make."""
+    """Raises ExperimentError for the first injection in the given schedule that this experiment cannot carry out."""
     given = experiment.asked.schedule
     for each in () if given is None else given.schedule.injections:
         for wrong in _wrong(each, experiment):
@@ -57,7 +57,7 @@ def check_schedule(experiment: Experiment) -> None:
 
 
 def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
-    """What is wrong with the kind, the target and the parameters of one injection."""
+    """Everything that is wrong with the kind, the target and the parameters of one injection, in words."""
     try:
         check_faults([injection.fault])
     except UnknownFault as error:
@@ -79,7 +79,7 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
 
 
 def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorOf]:
-    """Which coordinators this load asks for something all the time."""
+    """The kinds of coordinators that this load uses all the time."""
     kinds: set[CoordinatorOf] = set()
     if workload.is_transactional:
         kinds.add("transaction")
@@ -91,19 +91,19 @@ def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorOf]:
 
 
 def parts_of_load(workload: Workload) -> frozenset[LoadPart]:
-    """What this load has that faults on loads hit."""
+    """The parts of this load that only some loads have, and that faults on the load can hit."""
     has: dict[LoadPart, bool] = {"producers": workload.is_transactional, "members": workload.members is not None}
     return frozenset(part for part, is_there in has.items() if is_there)
 
 
 def suits(kind: type[Fault], workload: Workload) -> bool:
-    """Whether the load has what a fault needs of it."""
+    """Whether the load has what this fault needs."""
     has_coordinator = kind.needs_coordinator in (None, *coordinators_at_work(workload))
     return has_coordinator and kind.needs_load in (None, *parts_of_load(workload))
 
 
 def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
-    """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
+    """Why a kind of fault can never bite in this run, so that a run with it is never valid; None if it can."""
     kind = FAULTS[fault]
     if asked.target is not None and (kind.needs_coordinator == "group" or kind.needs_load == "members"):
         return "it needs a workload with a consumer group, and such workloads are refused with --target"
@@ -141,13 +141,13 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
 
 
 def _is_idempotent(asked: Asked) -> bool:
-    """Whether producers number their batches; they do unless something is asked for that turns it off."""
+    """Whether producers are idempotent, which they are unless an option turns that off."""
     is_wanted = _given(asked).get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
     return is_wanted and _acks(asked) in ("all", "-1")
 
 
 def _acks(asked: Asked) -> str:
-    """What producers wait for."""
+    """The ``acks`` of producers."""
     given = _given(asked)
     return given.get("acks", given.get("request.required.acks", str(asked.acks or "all")))
 
@@ -158,7 +158,7 @@ def _given(asked: Asked) -> Mapping[str, str]:
 
 
 def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
-    """Why it cannot be made in a cluster that others started; None if it can."""
+    """Why this fault is impossible in a cluster that gapless did not start; None if it is possible."""
     if kind.reach == "processes" and asked.nodes is None:
         return "it needs the brokers' processes: give --nodes FILE, which says how they are killed and started"
     if kind.needs_counters and asked.toxiproxy is not None:
@@ -167,16 +167,16 @@ def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
 
 
 def _rolls(asked: Asked) -> bool:
-    """Whether segments are so small that each log soon has closed ones."""
+    """Whether ``--topic-config`` makes segments so small that each log soon has closed ones."""
     given = dict(pair.partition("=")[::2] for pair in asked.topic_config)
     size = given.get("segment.bytes", "").strip()
     return size.isdecimal() and int(size) <= SMALL_SEGMENT
 
 
 def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[str]]:
-    """The kinds of ``--faults``, and a line on each of a group that was left out since it can never bite here.
+    """The kinds of ``--faults``, and a line on each kind of a set that is left out because it can never bite here.
 
-    A group has those on coordinators and on parts of the load only where the load has them.
+    Of a set, faults on coordinators and on parts of the load that this load lacks are left out without a line.
 
     Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for an unknown one.
     """
@@ -186,14 +186,14 @@ def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[s
     by_name = [name for name in wrong if text not in GROUPS]
     if by_name:
         raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; {_fix(FAULTS[by_name[0]], workload)}")
-    # What another load would be needed for is no part of what this run's set means, and no news.
+    # faults that need another load are not part of the set for this run, so they get no line
     told = {name: why for name, why in wrong.items() if FAULTS[name].needs_of_workload() is None}
     left_out = [f"--faults {text} without {name}: {why}" for name, why in told.items()]
     return tuple(name for name in names if name not in wrong), left_out
 
 
 def _fix(kind: type[Fault], workload: Workload) -> str:
-    """What helps: a workload of the catalogue that has what the fault hits, if this one has not."""
+    """How to fix the refusal: another workload that the fault suits, if this one does not, or leave the fault out."""
     fitting = (
         None if suits(kind, workload) else next((each for each in CATALOGUE if suits(kind, CATALOGUE[each])), None)
     )
@@ -236,5 +236,5 @@ def _check_time(injection: Injection, experiment: Experiment) -> None:
 
 
 def _ends_s(injection: Injection) -> float:
-    # times are written with hundredths; their sum is not exact
+    # times have two decimals, and their sum is not exact in binary
     return round(injection.at_s + injection.duration_s, 6)

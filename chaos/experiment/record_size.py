@@ -1,6 +1,6 @@
-"""Whether the brokers and the producers of a run take the largest record that its load may draw. Pure.
+"""Checks whether the brokers and producers of a run accept the largest record that its load may draw. Pure.
 
-Owns what is refused and what only warned about; the sizes and the limits are ``loadgen.limits``'s.
+Owns what is refused and what only gets a warning. Does not own the sizes and limits (``loadgen.limits``).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from loadgen.limits import LargestRecord, advice, compresses, producer_limits, t
 
 
 def check_record_size(experiment: Experiment) -> list[str]:
-    """Refuse a load of which a record can never be written, before anything is started; warnings for people.
+    """Check before anything starts that every record can be written. Returns warnings; raises ExperimentError.
 
-    What a producer does not take blocks it forever. A limit of the topic or of the brokers that was not asked
-    for is an oversight; one that was asked for may be the very point (a run in which nothing is acknowledged is
-    ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those get a warning.
-    Raises ExperimentError.
+    A record that the producer itself refuses would block it forever, so that is refused. So is a record above a limit
+    of the topic or the brokers that the user did not set. If the user set the limit, it may be intended (a run in which
+    nothing is acknowledged is ``unknown``), and with compression the size of a batch is unknown in advance; these get a
+    warning.
     """
     asked, workload = experiment.asked, experiment.workload
     producer_config = experiment.producer_config.as_text()
@@ -39,6 +39,6 @@ def check_record_size(experiment: Experiment) -> list[str]:
 
 
 def _is_asked_for(key: str, asked: Asked) -> bool:
-    """Whether someone set this limit of the topic's or of the brokers', or the broker's key that comes after it."""
+    """Whether an option sets this limit of the topic or the brokers, or a broker key from which it is derived."""
     names = {key, *(name for name, _ in topic.BROKER_SYNONYMS.get(key, ()))}
     return any(pair.partition("=")[0].strip() in names for pair in (*asked.topic_config, *asked.broker_config))

@@ -1,4 +1,7 @@
-"""What a run was asked, read back from its ``run.json``. Owns that way alone; what is written is ``Experiment``'s."""
+"""Reads the options of a run back from its ``run.json``.
+
+Does not own what is written there (``chaos.experiment.experiment``).
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from chaos.experiment.experiment import Experiment
 from chaos.experiment.forms import ScheduleFile
 from chaos.schedules.model import Injection, Schedule
 
-#: The profile that swarms are laid over.
+#: The profile that swarms extend.
 DRAWN_OVER = "chaos"
-#: Of what comes to something else now, so much is named.
+#: The most settings with a changed value that a line names.
 MOST_NAMED = 3
 
 
 def recorded(experiment: Mapping[str, Any]) -> Asked:
-    """What was asked, from the ``experiment`` of a ``run.json``; what a profile drew is asked for by name.
+    """The options of a run, from the ``experiment`` of its ``run.json``, with the settings that a swarm drew.
 
     Raises ExperimentError if another version wrote it.
     """
@@ -34,7 +37,7 @@ def recorded(experiment: Mapping[str, Any]) -> Asked:
 
 
 def as_asked(experiment: Mapping[str, object]) -> Asked:
-    """What was asked, as it was. Raises ExperimentError if another version wrote it."""
+    """The options of a run exactly as given. Raises ExperimentError if another version wrote them."""
     asked = experiment.get("asked")
     if not isinstance(asked, Mapping):
         raise ExperimentError("run.json does not say what the run was asked")
@@ -49,14 +52,14 @@ def as_asked(experiment: Mapping[str, object]) -> Asked:
 
 
 def _by_name(asked: Asked, experiment: Mapping[str, Any]) -> Asked:
-    """The same with the settings asked for by name that a swarm drew: with fewer faults it might draw others."""
+    """Replace a swarm by the settings that it drew, because with fewer faults it might draw others."""
     drawn = experiment["resolved"].get("drawn")
     if drawn is None:
         return asked
     producers = dict(drawn["producers"])
     return replace(
         asked,
-        # a swarm had been called a profile
+        # older versions recorded a swarm as the profile
         profile=DRAWN_OVER,
         swarm=None,
         acks=producers.pop("acks", asked.acks),
@@ -66,7 +69,7 @@ def _by_name(asked: Asked, experiment: Mapping[str, Any]) -> Asked:
 
 
 def as_value(name: str, value: Any) -> Any:
-    """A field of ``asked`` in a ``run.json`` as an experiment has it. Raises KeyError or TypeError for another form."""
+    """The value of a field of ``Asked`` from its JSON in ``run.json``. Raises KeyError or TypeError."""
     if name == "schedule" and value is not None:
         injections = tuple(Injection(**each) for each in value["injections"])
         return ScheduleFile(Path(value["path"]), Schedule(value["seed"], injections))
@@ -74,9 +77,9 @@ def as_value(name: str, value: Any) -> Any:
 
 
 def differences(before: Mapping[str, Any], now: Experiment) -> list[str]:
-    """A line on what the same options come to now and did not then: other defaults, a file that has changed."""
+    """A line about settings to which the same options resolve differently now: other defaults, or a changed file."""
     was, is_now = (dict(_flat(each, "")) for each in (before.get("resolved"), _as_read(now.to_json()["resolved"])))
-    # a schedule that is given takes the place of kinds, and settings asked for by name that of drawn ones
+    # these differ anyway: a given schedule replaces the kinds of faults, and explicit settings replace drawn ones
     others = [
         key
         for key in {**was, **is_now}

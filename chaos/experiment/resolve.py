@@ -1,7 +1,7 @@
-"""From what was asked to the experiment. Owns how profiles, shorthands and ``--*-config`` come together. Pure.
+"""Resolves options into an experiment. Owns how profiles, shorthands and ``--*-config`` are combined. Pure.
 
-The general ``--broker-config KEY=VALUE`` and its sisters win over the profile; a shorthand (``--acks``) that says
-something else than they do is a contradiction, and refused.
+``--broker-config KEY=VALUE`` and the other ``--*-config`` options override the profile. A shorthand (``--acks``) that
+contradicts them is refused. Does not declare options (``asked``).
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ from loadgen.workload import Workload
 from loadgen.workloads import find_workload
 from verifier.evidence.run_model import DefectSetting
 
-#: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
+#: An upper bound for what follows the load: healing, retries, the final read, and copying the evidence.
 AFTER_THE_LOAD_MS = 1_800_000
-#: A load that lasts longer than its limit by a smaller share surprises no one.
+#: A load that is longer than its limit by at least this factor is worth a line.
 WORTH_SAYING = 1.1
 
 
 def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
-    """The experiment, and warnings for the user. Raises ExperimentError, ConfigError, UnknownFault."""
+    """Resolve the options; returns the experiment, and warnings for the user.
+
+    Raises ExperimentError, ConfigError or UnknownFault.
+    """
     _check_what_excludes(asked)
     check_declared(asked, ExperimentError)
     check_target(asked)
@@ -88,7 +91,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
 
 
 def _faults(asked: Asked, workload: Workload, drawn: Drawn | None) -> tuple[tuple[str, ...], list[str]]:
-    """The kinds of faults that the schedule is generated from, none if one was given; and what was left out of them."""
+    """The kinds of faults to generate a schedule from, none if one was given; and lines about kinds left out."""
     if asked.schedule is not None:
         return (), []
     return faults_of(asked, workload) if drawn is None else (drawn.faults.kinds, [])
@@ -106,7 +109,7 @@ def _check_what_excludes(asked: Asked) -> None:
 
 
 def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
-    """Raises ExperimentError for a key of which each broker of a run gets its own value: it would be ignored."""
+    """Raises ExperimentError for a key that gapless sets on each broker, because the user's value would be ignored."""
     for key, value in broker_text.items():
         if key in OWN_BROKER_KEYS:
             raise ExperimentError(
@@ -123,7 +126,7 @@ def _topic_text(asked: Asked, profile: profiles.Profile) -> dict[str, str]:
 
 
 def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> None:
-    """A run whose topic loses records as it goes would prove nothing, an hour later. Raises ExperimentError."""
+    """Raises ExperimentError if the topic would delete records during the run, which would make the run useless."""
     if "compact" in config["cleanup.policy"]:
         raise ExperimentError(
             "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
@@ -141,7 +144,7 @@ def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> N
 
 
 def plan(experiment: Experiment) -> Schedule:
-    """The schedule of a run: the one given, with the run's seed if it has none; or one generated from the seed."""
+    """The schedule of a run: the given one, with the run's seed if it has none; or one generated from the seed."""
     if experiment.schedule is not None:
         return experiment.schedule.seeded(experiment.asked.seed)
     kinds = [FAULTS[name].kind() for name in experiment.faults]
@@ -167,13 +170,13 @@ def plan(experiment: Experiment) -> Schedule:
 
 
 def load_seconds(experiment: Experiment, schedule: Schedule) -> float:
-    """How long the load lasts by plan: the time limit, or longer if the faults do not fit into it."""
+    """The planned duration of the load in seconds: the time limit, or longer if the faults do not fit into it."""
     ends_s = (each.at_s + each.duration_s + FAULTS[each.fault].recovery_s for each in schedule.injections)
     return max(experiment.asked.time_limit_s, *ends_s, 0.0)
 
 
 def overrun(experiment: Experiment, schedule: Schedule) -> list[str]:
-    """The line for people whose run will take longer than the time limit; none if by less than a tenth."""
+    """A line if the load will last longer than the time limit; none if that is less than a tenth longer."""
     asked, needed_s = experiment.asked, load_seconds(experiment, schedule)
     if needed_s < WORTH_SAYING * asked.time_limit_s:
         return []
@@ -186,9 +189,9 @@ def overrun(experiment: Experiment, schedule: Schedule) -> list[str]:
 
 
 def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting, ...]]:
-    """The same in full spelling, for the brokers, and typed. Raises ``DefectError``.
+    """The defects in full spelling, for the brokers, and typed. Raises ``DefectError`` or ExperimentError.
 
-    Knowing them takes the broker's code; few runs have any.
+    Imports the broker's code only if there are any, since few runs have defects.
     """
     if not texts:
         return (), ()
@@ -202,7 +205,7 @@ def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting
 
 
 def _workload(asked: Asked) -> Workload:
-    """The workload with what the options say. Raises WorkloadError where they say something else."""
+    """The workload with the options that change it. Raises WorkloadError if an option contradicts it."""
     return find_workload(asked.workload or DEFAULT_WORKLOAD).with_options(
         {
             "rate": ("--rate", asked.rate),
@@ -215,7 +218,7 @@ def _workload(asked: Asked) -> Workload:
 
 
 def _check_streams(workload: Workload, streams: int, partitions: int) -> None:
-    """Raises ExperimentError if its streams cannot be shared out."""
+    """Raises ExperimentError if the streams cannot be divided among producers and partitions."""
     try:
         check_streams(workload.kind, workload.transactions, streams, partitions)
     except SpecError as error:
@@ -225,7 +228,10 @@ def _check_streams(workload: Workload, streams: int, partitions: int) -> None:
 def _producer(
     asked: Asked, workload: Workload, profile: profiles.Profile, text: Mapping[str, str]
 ) -> producer.ProducerConfig:
-    """Transactional producers have defaults of their own, and need what any ``transactional.id`` needs."""
+    """The producers' typed configuration. Raises ConfigError or ExperimentError.
+
+    Transactional producers have other defaults, and must meet the requirements of ``transactional.id``.
+    """
     base = profile.producer_base(asked.client)
     if not workload.is_transactional:
         return producer.validate(text, asked.client, base)
@@ -240,7 +246,7 @@ def _producer(
 
 
 def _consumer_base(asked: Asked, workload: Workload, profile: profiles.Profile) -> Mapping[str, object]:
-    """Where transactions are written, each reader has its own isolation level, unless one was asked for."""
+    """The defaults for readers. With transactions, without the isolation level: each reader has its own."""
     base = profile.consumer_base(asked.client)
     return {key: value for key, value in base.items() if not (workload.is_transactional and key == ISOLATION)}
 
@@ -255,7 +261,7 @@ def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:
 
 
 def _with(option: str, key: str, value: object, mapping: Mapping[str, str]) -> dict[str, str]:
-    """``mapping`` with the shorthand's value in it. Raises ExperimentError if they say different things."""
+    """``mapping`` with the value of a shorthand option added. Raises ExperimentError if both contradict each other."""
     if value is None:
         return dict(mapping)
     if mapping.get(key, str(value)) != str(value):

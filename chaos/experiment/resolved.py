@@ -1,4 +1,7 @@
-"""What an experiment comes to: its workload, its faults and its typed configurations. A value; resolves nothing."""
+"""The resolved part of an experiment: its workload, its faults and its typed configurations.
+
+Owns the value. Does not resolve options (``chaos.experiment.resolve``).
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from cluster.config.values import ConsumerValues, ProducerValues
 from loadgen.workload import Workload
 from verifier.evidence.run_model import DefectSetting
 
-#: The one topic of the workload.
+#: The topic that the load writes, in a cluster that gapless starts.
 TOPIC = "gapless"
-#: What each of a load's clients has a value of its own for.
+#: The configuration keys of which each client has its own value.
 EACH_ITS_OWN = frozenset({"bootstrap.servers", "client.id", "group.id"})
 
 
@@ -24,10 +27,10 @@ EACH_ITS_OWN = frozenset({"bootstrap.servers", "client.id", "group.id"})
 class Resolved:
     """Everything that profiles, shorthands and ``--*-config`` decide together.
 
-    ``workload`` says all that its options say. ``faults`` is empty if a schedule was given. ``producer_config`` and
-    ``consumer_config`` hold the keys that the load hands to its client; ``producer_in_use`` and ``consumer_in_use``
-    what the client then works with, the load's own defaults included. ``drawn``: what a profile of swarms drew, which
-    all of these have in them.
+    ``workload`` includes the options that change it. ``faults`` is empty if a schedule was given. ``producer_config``
+    and ``consumer_config`` have the keys that the load passes to its client. ``producer_in_use`` and
+    ``consumer_in_use`` have what the client then uses, including the load's own defaults. ``drawn`` is what a swarm
+    drew; the other fields include it.
     """
 
     workload: Workload
@@ -46,7 +49,7 @@ class Resolved:
 
     @property
     def topic(self) -> str:
-        """The one topic of the workload."""
+        """The topic that the load writes."""
         return TOPIC
 
     @property
@@ -65,12 +68,12 @@ class Resolved:
 
     @property
     def warnings(self) -> list[str]:
-        """Lines for people about settings that are legal and probably not meant."""
+        """Lines for the user about settings that are legal but probably not intended."""
         configs = (self.broker_config, self.topic_config, self.producer_config, self.consumer_config)
         return [line for config in configs for line in config.warnings]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, with the value of every key of every configuration; a secret is left out."""
+        """All fields, with every key of every configuration, except passwords."""
         return {
             "topic_name": self.topic,
             "partitions": self.partitions,

@@ -1,7 +1,7 @@
-"""An experiment whose faults and settings a swarm draws from the seed. Pure.
+"""Draws the faults and settings of an experiment from a swarm, by the seed. Pure.
 
-Owns which options the drawn values stand for, and that what was asked for wins. The draws are
-``chaos.schedules.swarm``'s.
+Owns which options the drawn values replace; options that were given are kept. Does not own the draws
+(``chaos.schedules.swarm``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cluster.config import profiles
 from cluster.config.keys import suggestion
 from loadgen.workload import Workload
 
-#: Other names under which librdkafka takes a drawn key.
+#: Drawn key -> other names of it that librdkafka accepts.
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "acks": ("request.required.acks",),
     "linger.ms": ("queue.buffering.max.ms",),
@@ -32,8 +32,10 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 
 
 def renamed(asked: Asked) -> tuple[Asked, list[str]]:
-    """The options with a swarm that was given as a profile, as it once was, under --swarm, and a
-    line that says so. Raises ExperimentError for two swarms."""
+    """The options with a swarm that was given as ``--profile`` (as in older versions) moved to ``--swarm``.
+
+    Also returns a line about that. Raises ExperimentError for two swarms.
+    """
     if asked.profile not in SWARMS:
         return asked, []
     if asked.swarm not in (None, asked.profile):
@@ -45,7 +47,7 @@ def renamed(asked: Asked) -> tuple[Asked, list[str]]:
 
 
 def base_of(asked: Asked) -> profiles.Profile:
-    """The base configuration. Raises ExperimentError with the nearest name, and for one that the swarm is not over."""
+    """The profile. Raises ExperimentError for an unknown one, and for one that the swarm does not extend."""
     if asked.profile not in profiles.PROFILES:
         known = profiles.PROFILES
         hint = suggestion(asked.profile, known) or f"; known profiles: {', '.join(known)}"
@@ -57,7 +59,7 @@ def base_of(asked: Asked) -> profiles.Profile:
 
 
 def swarm_of(asked: Asked) -> Swarm | None:
-    """The swarm that was asked for. Raises ExperimentError with the nearest name."""
+    """The requested swarm, if any. Raises ExperimentError, which suggests the nearest name."""
     if asked.swarm is None:
         return None
     if asked.swarm not in SWARMS:
@@ -67,7 +69,7 @@ def swarm_of(asked: Asked) -> Swarm | None:
 
 
 def over(drawn: Drawn, asked: Asked) -> Asked:
-    """The options with what was drawn in them."""
+    """The options with the drawn settings added."""
     producers = {key: value for key, value in drawn.producers.items() if key != "acks"}
     return replace(
         asked,
@@ -78,9 +80,9 @@ def over(drawn: Drawn, asked: Asked) -> Asked:
 
 
 def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
-    """What the swarm draws for this run; None if it draws nothing. Raises ExperimentError.
+    """What the swarm draws for this run; None without a swarm. Raises ExperimentError.
 
-    A schedule that was given replaces the drawn faults; the settings are drawn nevertheless.
+    A given schedule replaces the drawn faults; the settings are drawn anyway.
     """
     swarm = swarm_of(asked)
     if swarm is None:
@@ -91,12 +93,12 @@ def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
                 f"--swarm {swarm.name} and {option} are mutually exclusive: it draws the faults from the seed"
             )
     producers, topic = _settings(swarm, asked, workload, loses=False)
-    # segments that are drawn small are closed soon: what needs closed ones is then possible
+    # if small segments are drawn, faults that need closed segments become possible
     kinds = possible(replace(asked, topic_config=(*asked.topic_config, *pairs(topic))), workload, swarm)
     if not kinds and asked.schedule is None:
         raise ExperimentError(f"--swarm {swarm.name}: none of its faults can bite in this run; use another swarm")
     drawn = draw(swarm, kinds, seed=asked.seed, warmup_s=WARMUP_S, time_limit_s=asked.time_limit_s)
-    # what repeats batches needs acks=all, too
+    # faults that repeat batches need acks=all, too
     planned = [FAULTS[name] for name in _planned(asked, drawn)]
     loses = any(fault.loses_data or fault.needs_idempotence for fault in planned)
     producers, topic = _settings(swarm, asked, workload, loses=loses)
@@ -114,7 +116,7 @@ def _planned(asked: Asked, drawn: Draw) -> Iterable[str]:
 
 
 def _settings(swarm: Swarm, asked: Asked, workload: Workload, *, loses: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """The drawn keys that no option and no workload decides."""
+    """The drawn settings of producers and topic, without those that an option or the workload sets."""
     largest = workload.sizes.most
     producers, topic = draw_settings(swarm, seed=asked.seed, largest_bytes=largest, loses=loses)
     given = _keys(asked.producer_config)

@@ -1,6 +1,6 @@
-"""The options for a cluster that others started: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
+"""The options for a cluster that gapless did not start: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
 
-Owns their syntax, and which options are mutually exclusive. Connects to nothing; the conductor uses them.
+Owns their syntax, and which options are mutually exclusive. Connects to nothing (the conductor does).
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
 from loadgen.workload import Workload
 
-#: What the topic of a run in a cluster that others use begins with; the seed follows.
+#: The prefix of a run's topic in a cluster that gapless did not start; the seed follows.
 OWN_TOPIC = "gapless"
 SCHEME = "kafka://"
 _FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
 
 
 def own_topic(asked: Asked) -> str:
-    """The topic that a run creates in such a cluster, and deletes."""
+    """The name of the topic that a run creates in such a cluster, and deletes at the end."""
     return f"{OWN_TOPIC}-{asked.seed}"
 
 
 def target_addresses(text: str) -> list[str]:
-    """The addresses of a target, ``host:port`` each. Raises ExperimentError."""
+    """The ``host:port`` addresses of ``--target``. Raises ExperimentError."""
     if not text.startswith(SCHEME):
         raise ExperimentError(f"{_FORM}, not {text!r}")
-    # here: it loads the protocol, and most commands need none of it
+    # imported here, because it loads the protocol, which most commands do not need
     from cluster.client.retried_calls import parse_address
 
     addresses = text.removeprefix(SCHEME).rstrip("/").split(",")
@@ -40,7 +40,7 @@ def target_addresses(text: str) -> list[str]:
 
 
 def replica_directories(asked: Asked) -> Mapping[int, Path]:
-    """Where brokers keep their replicas, by their ids. Raises ExperimentError."""
+    """The data directories of brokers, by broker id. Raises ExperimentError."""
     found: dict[int, Path] = {}
     for text in asked.replica_dirs:
         broker, separator, path = text.partition("=")
@@ -53,7 +53,7 @@ def replica_directories(asked: Asked) -> Mapping[int, Path]:
 
 
 def check_workload(asked: Asked, workload: Workload) -> None:
-    """Raises ExperimentError for a load with a group: it would leave the group's offsets, and its output."""
+    """Raises ExperimentError for a load with a group, because the group's offsets would stay in the cluster."""
     if asked.target is not None and workload.members is not None:
         raise ExperimentError(
             f"--workload {workload.name} has a consumer group, whose offsets would stay in the cluster of --target for "
@@ -62,7 +62,7 @@ def check_workload(asked: Asked, workload: Workload) -> None:
 
 
 def check_target(asked: Asked) -> None:
-    """Raises ExperimentError for what contradicts a cluster that others started, or needs one."""
+    """Raises ExperimentError for options that do not work with ``--target``, or only with it."""
     if asked.target is None:
         for option, given in (("--replica-dir", asked.replica_dirs), ("--nodes", asked.nodes)):
             if given:

@@ -1,6 +1,7 @@
-"""An experiment that a scenario tells: the fields that it decides. Pure but for reading the scenario.
+"""Makes an experiment from a named scenario. Pure, except that it reads the scenario.
 
-What is asked for beside it wins, but for faults: a scenario is its schedule.
+Other options override those of the scenario, but faults cannot be overridden: a scenario has its own schedule. Does not
+own the scenarios (``chaos.scenarios``).
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.scenarios.catalogue import find_scenario
 from chaos.scenarios.model import ScenarioError
 
-#: What makes no sense beside a scenario.
+#: Options that cannot be combined with a scenario.
 _EXCLUDED = {"faults": "--faults", "overlap": "--overlap", "schedule": "--schedule"}
-#: What a scenario has no say in: where a run is written, and what it is drawn from.
+#: Options that a scenario cannot set: where the run is written, and what its seed and faults are.
 _NOT_ITS_OWN = frozenset({"seed", "scenario", "schedule", "faults", "overlap", "name", "out", "keep", "spark_master"})
 
 
 def check_beside(name: str, given: Mapping[str, Any]) -> None:
-    """Raises ExperimentError if faults are asked for beside a scenario."""
+    """Raises ExperimentError if options for faults are given together with a scenario."""
     for field, option in _EXCLUDED.items():
         if given.get(field):
             raise ExperimentError(f"--scenario {name} and {option} are mutually exclusive: a scenario has its schedule")
 
 
 def scenario_fields(name: str) -> dict[str, Any]:
-    """The fields of an experiment that this scenario decides, its schedule among them. Raises ExperimentError."""
+    """The fields of ``Asked`` that this scenario sets, including its schedule. Raises ExperimentError."""
     try:
         scenario = find_scenario(name)
     except ScenarioError as error:
@@ -42,5 +43,5 @@ def scenario_fields(name: str) -> dict[str, Any]:
 
 
 def told_by(scenario: str, seed: int, **more: Any) -> Asked:
-    """The experiment of a scenario. Raises ExperimentError."""
+    """The experiment of a scenario, with ``more`` fields that override it. Raises ExperimentError."""
     return Asked(**{**scenario_fields(scenario), **more, "scenario": scenario, "seed": seed})

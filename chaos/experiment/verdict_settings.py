@@ -1,4 +1,7 @@
-"""The verifier's settings of an experiment, made from what its declaration says that the verdict depends on."""
+"""Makes the verifier's settings of an experiment from the options that declare an effect on the verdict.
+
+Does not own which options these are (``chaos.experiment.asked``).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from verifier.evidence.run_model import RunSettings
 
 
 def decided() -> dict[str, tuple[str, Decides | None]]:
-    """Each field of the verifier's settings: the field of ``Asked`` that decides it, and how.
+    """Field of the verifier's settings -> (the field of ``Asked`` that decides it, how).
 
     Raises ValueError if two options decide one field.
     """
@@ -25,7 +28,7 @@ def decided() -> dict[str, tuple[str, Decides | None]]:
 
 
 def settings_of(experiment: Experiment) -> RunSettings:
-    """What the verdict on this experiment depends on."""
+    """The settings on which the verdict on this experiment depends."""
     values: dict[str, Any] = {
         name: getattr(experiment.asked, field) if decides is None else decides(experiment)
         for name, (field, decides) in decided().items()

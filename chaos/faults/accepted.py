@@ -1,4 +1,4 @@
-"""What the parameters of a fault may be: the rules that faults declare, and their words. Pure; knows no fault."""
+"""The rules with which faults declare their parameters, and the wording of each rule. Pure; knows no fault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One parameter: its name, what it must be, in words, and whether a value is that."""
+    """One parameter: its name, its allowed values in words, and a function that checks a value."""
 
     name: str
     words: str
@@ -39,10 +39,10 @@ def share(name: str) -> Rule:
 
 
 def truth(name: str) -> Rule:
-    """Yes or no."""
+    """True or false."""
     return Rule(name, "true or false", lambda value: isinstance(value, bool))
 
 
 def one_way(name: str) -> Rule:
-    """One way of a link: that of the requests, or that of the responses."""
+    """One direction of a link: that of requests or that of responses."""
     return one_of(name, "request", "response")

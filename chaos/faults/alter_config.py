@@ -1,9 +1,10 @@
 """``alter-config``: a setting of a topic is changed under load and set back, by IncrementalAlterConfigs.
 
 ``segment.ms`` is changed on the run's own topic, whose logs then roll several times a second. A smaller
-``max.message.bytes`` would make records of the load fail for good; so it is changed on a topic beside it, where a
-record must be refused. ``min.insync.replicas`` is left alone: more than the replicas that there are counts as all of
-them, so it shows only while one is missing, and less would let records be lost that the run counts as safe.
+``max.message.bytes`` would make records of the load fail permanently, so it is changed on another topic, where a record
+must then be refused. ``min.insync.replicas`` is never changed: a value above the number of replicas has the same effect
+as that number, so it shows only while a replica is missing; a lower value could lose records that the run counts as
+safe.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from chaos.faults.topics_beside import TopicsBeside
 
 _SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
 _KEYS = (_SEGMENT_MS, _MAX_BYTES)
-#: At least this many segments are closed while it lasts.
+#: At least this many segments must be closed while the fault lasts.
 _ROLLS = 2
 _ROLL_EVERY_MS = 200
-#: Of a topic whose segments have no size that is told.
+#: The segment size of a topic if no broker reports it.
 _NEVER_FULL = 1 << 62
 _LIMIT_BYTES = 1_000
 
-#: What is then refused, and with which error.
+#: The size of the record that is then refused, and the error that refuses it.
 _TOO_LARGE_BYTES = 5 * _LIMIT_BYTES
 _REFUSED = "MESSAGE_TOO_LARGE"
 
@@ -80,7 +81,7 @@ class AlterConfig(TopicsBeside):
             refusal = (await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)).refusal
             return refusal == _REFUSED
 
-        # A broker describes the value a moment before the logs that it leads have it.
+        # a broker describes the new value a moment before its logs use it
         is_refused = await self.wait(refused)
         seen = {"key": self._key, "brokers_agreeing": agreeing, "refusal": refusal}
         return Probe(everyone and is_refused, seen)
@@ -90,7 +91,7 @@ class AlterConfig(TopicsBeside):
             await self.orders.set_config(self._topic, {self._key: self._former})
             self._agreeing = await self.configured(self._topic, {self._key: self._described})
             if self._key != _SEGMENT_MS:
-                # before the topic is deleted: what was refused is taken now
+                # before the topic is deleted, check that the record is accepted again
                 self._is_taken = await self.wait(self._taken)
         await super().heal()
 
@@ -111,7 +112,7 @@ class AlterConfig(TopicsBeside):
         raise TimeoutError(f"no broker describes {self._key} of {self._topic}")
 
     async def _closed(self) -> int:
-        """How many segments the leader's log has closed. Retention is not what is changed, so none goes meanwhile."""
+        """The number of segments in the leader's log. Retention is unchanged, so none is deleted meanwhile."""
         if self._key != _SEGMENT_MS:
             return 0
         return await self.cluster.machine(self._leader_id).segments(f"{self.cluster.topic}-{self._partition}")
@@ -123,14 +124,16 @@ class AlterConfig(TopicsBeside):
         return (await self.held(self._topic, self._partition)).get(self._leader_id, 0)
 
     async def _rolled(self) -> tuple[int, int]:
-        """How many were closed since, and how many of them may just have been full, waiting within reason until there
-        are enough others."""
+        """How many segments were closed since the injection, and how many of them may have been full.
+
+        Waits up to ``DONE_MS`` until enough were closed that were not full.
+        """
         closed = full = 0
 
         async def enough() -> bool:
             nonlocal closed, full
             closed = await self._closed() - self._segments
-            # the one that was open then may have been almost full
+            # the segment that was open at the injection may have been almost full
             full = 1 + max(0, await self._held() - self._bytes) // self._segment_bytes
             return closed >= _ROLLS and closed > full
 

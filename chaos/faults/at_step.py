@@ -1,6 +1,6 @@
-"""What faults that break a coordinator at a step share: drawing the coordinator and the step, and catching its frame.
+"""The base of faults that break a coordinator at a step: draws the coordinator and the step, and traps its frame.
 
-Owns that. What is done to the broker while the frame is held is each fault's own.
+Does not own what is done to the broker while the frame is held: each fault does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chaos.faults.base import Fault, Probe, Reach
 from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
 from chaos.faults.under_test import CoordinatorOf
 
-#: How an injection names whose coordinator is its target.
+#: The key in an injection's target that names the transactional id or group whose coordinator is hit.
 NAMED_AS: Mapping[CoordinatorOf, str] = {"group": "group", "transaction": "transactional_id"}
 
 
@@ -32,7 +32,7 @@ class AtStep(Fault):
     @property
     @abstractmethod
     def coordinates(self) -> CoordinatorOf:
-        """What its target coordinates."""
+        """What the coordinator that it hits coordinates."""
 
     async def choose(self) -> str:
         wanted = self.injection.target.get(NAMED_AS[self.coordinates])
@@ -43,8 +43,10 @@ class AtStep(Fault):
         return f"{self._seat}, at {self._step.name}"
 
     async def at_step(self, break_broker: Callable[[], Awaitable[None]], *, lossy: bool) -> None:
-        """Break the broker while the frame is held, then deliver or drop the frame. Does nothing if no frame comes
-        by."""
+        """Call ``break_broker`` while a frame is held, then deliver the frame or, if ``lossy``, drop it.
+
+        Does nothing if no frame comes by.
+        """
         others = [step for step in STEPS[self.coordinates].values() if step is not self._step]
         trap = Trap(self.cluster, self._seat, self.clock, self.damage, lossy=lossy)
         self._came = await trap.wait(self._step, [] if "step" in self.injection.parameters else others)
@@ -58,11 +60,11 @@ class AtStep(Fault):
         return self._came is not None
 
     def nothing_came(self) -> Probe:
-        """What the probe says if none did."""
+        """The result of the first probe if no frame came by."""
         return Probe(False, {"broker": self._broker_id, "came_by": False})
 
     async def moved(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether another broker took over, waiting for it within reason, and what shows it."""
+        """Whether another broker takes over as coordinator within ``patience_ms``, and the figures that show it."""
         moved = await has_moved(self.cluster, self._seat, self.clock, self.patience_ms)
         return moved, {"step": self._came.name if self._came else "", "coordinator_moved": moved}
 

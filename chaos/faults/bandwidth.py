@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from chaos.faults.accepted import integer
 from chaos.faults.slowed_link import SlowedLink
 
-#: As many bytes as take this long are sent to measure the rate; a kilobyte a second is a byte a millisecond.
+#: The measurement sends as many bytes as should take this long. (1 KB/s is one byte per ms.)
 _BURST_MS = 600
 
 

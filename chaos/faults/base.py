@@ -1,7 +1,8 @@
-"""What a fault is, and what it may touch. Owns the life of one injection; knows no particular fault.
+"""The base class of faults, which defines the steps of one injection. Knows no particular fault.
 
-A fault chooses its target, is injected, probed (did it bite?), held for its duration, healed, probed again (is it
-gone?). The conductor drives these steps and records them; a fault never sleeps through its own duration.
+A fault chooses its target, is injected and probed (did it bite?), lasts for its duration, is healed and probed again
+(is it gone?). Does not own when these steps happen or how they are recorded: the conductor drives them, and waits for
+the duration itself.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 
-#: What a fault must reach (docs/target.md): the load and its links, brokers' processes, or what only a cluster that
-#: gapless starts lets it reach.
+#: What a fault needs access to (docs/target.md): the load and its links (``clients``), the processes of brokers, or
+#: something that is accessible only in a cluster that gapless starts.
 Reach = Literal[
     "clients", "processes", "other-links", "zookeeper", "machines", "journals", "topics", "clean-stop", "data"
 ]
 
 
 class PreconditionMissing(Exception):
-    """The fault has nothing to bite on now (no leader, the target is down); the conductor waits, then skips it."""
+    """There is nothing to break now (no leader, the target is down). The conductor tries again, then skips it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe saw: whether it found what it looked for, and the figures that show it."""
+    """The result of a probe: whether it saw what it looked for (``effective``), and the figures that show it."""
 
     effective: bool
     seen: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +46,10 @@ class Probe:
 async def until(
     condition: Callable[[], Awaitable[bool]], *, clock: Clock, timeout_ms: float, interval_ms: float = 50.0
 ) -> bool:
-    """Ask until the answer is yes or the time is up; what is asked lives in other processes, so there is no event."""
+    """Poll until ``condition`` is true or ``timeout_ms`` is over; returns whether it became true.
+
+    It polls because conditions are about other processes, which signal nothing.
+    """
     deadline_ms = clock.monotonic_ms() + timeout_ms
     while True:
         if await condition():
@@ -60,45 +64,46 @@ class Fault(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    #: Bounds of the duration in seconds, and the seconds the cluster needs afterwards; for the generator.
+    #: For the generator: bounds of the duration, and how long the cluster needs to recover, in seconds.
     duration_s: ClassVar[tuple[float, float]] = (2.5, 4.0)
     recovery_s: ClassVar[float] = 3.0
-    #: What it takes away, so that the generator composes only what leaves something to observe.
+    #: What the fault takes away, so that the generator overlaps only faults that leave something to observe.
     hits: ClassVar[Hits] = "broker"
-    #: Whether a broker comes back without something that it had acknowledged.
+    #: Whether a broker comes back without data that it had acknowledged.
     loses_data: ClassVar[bool] = False
     #: Whether it waits until every replica is in its ISR.
     needs_sync: ClassVar[bool] = False
-    #: What the target of an injection may name; whether its ``link`` may be ``followers``; and its parameters.
+    #: What the target of an injection may name, whether its ``link`` may be ``followers``, and its parameters.
     targets: ClassVar[tuple[str, ...]] = ("partition",)
     takes_followers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Rule, ...]] = ()
-    #: With fewer of them it can never bite: no one is there to notice, or to take over.
+    #: With fewer of these it can never bite, because nothing else can notice the fault or take over.
     least_brokers: ClassVar[int] = 1
     least_replicas: ClassVar[int] = 1
-    #: Whether it hits the links of clients, unless its target names another.
+    #: Whether it hits the links of clients, unless its target names another link.
     hits_client_links: ClassVar[bool] = False
-    #: Which coordinators the load must keep at work, else there is nothing that it could hit.
+    #: The kind of coordinator that the load must use; otherwise there is nothing to hit.
     needs_coordinator: ClassVar[CoordinatorOf | None] = None
-    #: Which part of the run's own load it hits.
+    #: The part of the run's own load that it hits.
     needs_load: ClassVar[LoadPart | None] = None
-    #: Of which part of the load it kills a process for good, so that there must be two; whether it bites only once.
+    #: The part of the load of which it kills a process for good, so that there must be two processes of it.
     kills_load: ClassVar[LoadPart | None] = None
+    #: Whether a second injection in the same run would find nothing to break.
     once: ClassVar[bool] = False
-    #: Whether it acts on frames of Kafka's, which only our own proxy knows.
+    #: Whether it acts on Kafka frames, which only gapless's own proxy supports.
     acts_on_frames: ClassVar[bool] = False
-    #: Whether counters show that it took effect: of our own proxy, or else of our own brokers.
+    #: Whether its effect shows only in counters of gapless's own proxy or of gapless's own brokers.
     needs_counters: ClassVar[bool] = False
-    #: Whether it delivers batches twice, which only idempotence lets brokers notice.
+    #: Whether it delivers batches twice, which brokers detect only with idempotence.
     needs_idempotence: ClassVar[bool] = False
-    #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
+    #: Whether it breaks the disk or the clock of a broker through the broker's fault port.
     needs_fault_port: ClassVar[bool] = False
     reach: ClassVar[Reach]
-    #: The only system on which it can be made (``sys.platform``); empty if it can be on all.
+    #: The only operating system on which it works (``sys.platform``); empty if it works on all.
     system: ClassVar[str] = ""
-    #: Whether only its name draws it: no set of faults and no swarm has it.
+    #: Whether it must be requested by its name, because no set of faults and no swarm includes it.
     by_name_alone: ClassVar[bool] = False
-    #: Whether logs must have closed segments, which they have soon if segments are small.
+    #: Whether logs must have closed segments, which they soon have if segments are small.
     needs_closed_segments: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
@@ -114,24 +119,24 @@ class Fault(ABC):
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:
-        """Its default duration as a manual fault, where brokers have this session timeout with ZooKeeper."""
+        """The default duration as a manual fault, given the brokers' ZooKeeper session timeout."""
         return sum(cls.duration_s) / 2
 
     @classmethod
     def missed(cls, seen: Mapping[str, Any]) -> str:
-        """Why it did not bite, for people; ``seen`` is what the probe saw while it lasted."""
+        """Why the fault did not bite, for the user. ``seen`` has the figures of its first probe."""
         return str(seen.get("error", "the probe saw no effect"))
 
     @classmethod
     def needs_of_workload(cls) -> str | None:
-        """What a workload must have for it, in words; None if any will do."""
+        """What a workload must have for this fault, in words; None if it works with any workload."""
         if cls.needs_coordinator is not None:
             return f"{cls.needs_coordinator}s"
         return None if cls.needs_load is None else WORDS_OF_PARTS[cls.needs_load]
 
     @abstractmethod
     async def choose(self) -> str:
-        """Pick the target and name it for the record. Raises PreconditionMissing."""
+        """Choose the target; returns its description for the record. Raises PreconditionMissing."""
 
     @abstractmethod
     async def inject(self) -> None:
@@ -139,26 +144,26 @@ class Fault(ABC):
 
     @abstractmethod
     async def bites(self) -> Probe:
-        """See whether it bites, waiting for the effect within reason."""
+        """The first probe: whether the fault bites. Waits for the effect for a limited time."""
 
     @abstractmethod
     async def heal(self) -> None:
-        """Undo it. Called once, even if ``inject`` failed halfway, so it must tolerate finding nothing to undo."""
+        """Undo it. Called once, even if ``inject`` failed halfway, so there may be nothing to undo."""
 
     @abstractmethod
     async def gone(self) -> Probe:
-        """See that nothing of it is left, and complete what only shows afterwards (a retry, a rejoin)."""
+        """The second probe: whether nothing of the fault is left. Also sees what shows only now (a retry, a rejoin)."""
 
     def deeds(self) -> Mapping[str, object]:
-        """What it did that the verdict goes by. The record of a fault that failed halfway has this as well."""
+        """What the fault did that the verdict depends on. Also recorded if the fault fails halfway."""
         return {}
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """Whether the fault took effect, from both probes. Most faults show it while they last."""
+        """Whether the fault took effect, according to both probes. For most faults, the first one decides."""
         return during.effective
 
     async def _full_isrs(self) -> None:
-        """Raises PreconditionMissing unless every replica is in its ISR. For faults that say ``needs_sync``."""
+        """Raises PreconditionMissing unless every replica is in its ISR. For faults with ``needs_sync``."""
         if not await self.cluster.in_sync():
             raise PreconditionMissing("not every replica is in its ISR")
 
@@ -168,11 +173,11 @@ class Fault(ABC):
         return [each for each, life in zip(self.cluster.broker_ids, lives, strict=True) if life is ProcessLife.RUNS]
 
     async def _runs(self, broker_id: int) -> bool:
-        """Whether it is known to run: what is not known to run is no target, and owes no answer."""
+        """Whether the broker is known to run. Otherwise it is not a target, and is not expected to answer."""
         return await self.cluster.life(broker_id) is ProcessLife.RUNS
 
     async def _has_ended(self, broker_id: int) -> bool:
-        """Whether it is known to have ended: nothing less is a proof that it was killed."""
+        """Whether the broker's process is known to have ended. Nothing else proves that it was killed."""
         return await self.cluster.life(broker_id) is ProcessLife.ENDED
 
     async def _all_run(self) -> None:
@@ -202,9 +207,10 @@ class Fault(ABC):
 
     @property
     def patience_ms(self) -> int:
-        """How long the cluster may take to notice that a broker is gone: the session and the elections after it.
+        """How long the cluster may take to notice that a broker is gone, in ms: the session, then elections.
 
-        ZooKeeper may be away at the same time."""
+        ZooKeeper may be unavailable at the same time.
+        """
         return self.cluster.session_timeout_ms + 20_000
 
     @property
@@ -212,7 +218,7 @@ class Fault(ABC):
         return int(self.injection.target.get("partition", 0))
 
     async def _moved_from(self, broker_id: int, timeout_ms: float) -> bool:
-        """Whether another broker becomes leader of the chosen partition within the time."""
+        """Whether another broker becomes leader of the chosen partition within ``timeout_ms``."""
 
         async def moved() -> bool:
             found = await self.cluster.leader(self._partition)
@@ -221,5 +227,5 @@ class Fault(ABC):
         return await until(moved, clock=self.clock, timeout_ms=timeout_ms)
 
     async def _rejoined(self, timeout_ms: float = 30_000) -> bool:
-        """Whether every replica is in its ISR again within the time."""
+        """Whether every replica is in its ISR again within ``timeout_ms``."""
         return await until(self.cluster.in_sync, clock=self.clock, timeout_ms=timeout_ms, interval_ms=100)

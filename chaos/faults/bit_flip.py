@@ -23,7 +23,7 @@ class BitFlip(Fault):
     reach: ClassVar[Reach] = "machines"
     duration_s = (2.0, 3.0)
     recovery_s = 6.0
-    #: What it loses in the end, others must have.
+    #: Other replicas must have the data that it removes in the end.
     hits = "everything"
     loses_data = True
     needs_sync = True
@@ -55,7 +55,7 @@ class BitFlip(Fault):
         return Probe(bad > 0 and found, seen)
 
     async def heal(self) -> None:
-        """Works whatever state the broker is in: a first attempt may have failed."""
+        """Stop the broker, remove the partition, and restart. Works in any state, since an attempt may have failed."""
         if self._flipped is None:
             return
         process = self.cluster.process(self._broker_id)

@@ -1,4 +1,7 @@
-"""What a fault can hit: processes, and the producers and members of the load. Owns only the shapes."""
+"""The interfaces of what a fault can hit: processes, and the load. Owns only the interfaces.
+
+``chaos.conductor`` implements them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
 MemberEnd = Literal["crash", "leave", "restart"]
-#: What of a load a fault can hit: its producers, its live readers, or the members of its group.
+#: A part of the load that a fault can hit: its producers, its live readers, or the members of its group.
 LoadPart = Literal["producers", "readers", "members"]
-#: What a workload must have for the faults that need it (``needs_load``). Every load has producers and readers.
+#: What a workload must have for faults with ``needs_load``, in words. (Every load has producers and readers.)
 WORDS_OF_PARTS: Mapping[LoadPart, str] = {
     "producers": "transactional producers",
     "readers": "readers",
@@ -18,8 +21,10 @@ WORDS_OF_PARTS: Mapping[LoadPart, str] = {
 
 
 class ProcessLife(Enum):
-    """What is known of a broker's process: of one that others started, it may be neither that it runs nor that it
-    ended (docs/target.md "Processes")."""
+    """What is known about a broker's process.
+
+    For a broker that gapless did not start, it may be unknown whether it runs (docs/target.md "Processes").
+    """
 
     RUNS = "runs"
     ENDED = "ended"
@@ -29,8 +34,8 @@ class ProcessLife(Enum):
 class Process(Protocol):
     """What a fault may do to the process of a broker, of ZooKeeper, or of the load.
 
-    What sends a signal also waits until it has taken effect: it is called in a thread, since a conductor that stands
-    still meanwhile would look like an overloaded one.
+    Methods that send a signal also wait until it has taken effect. They must be called in a thread, because a blocked
+    conductor would look like an overloaded one.
     """
 
     @property
@@ -48,7 +53,7 @@ class Process(Protocol):
 
 
 class ProducerSeen(NamedTuple):
-    """A transactional id as its coordinator knows it: its producer, and how long a transaction may be open."""
+    """The producer of a transactional id, as the coordinator reports it. ``timeout_ms`` limits its transactions."""
 
     producer_id: int
     producer_epoch: int
@@ -56,7 +61,7 @@ class ProducerSeen(NamedTuple):
 
 
 class SeenMember(NamedTuple):
-    """A member of a group as its coordinator knows it. ``instance_id``: if it is static."""
+    """A member of a group, as the coordinator reports it. ``instance_id`` is None unless the member is static."""
 
     member_id: str
     client_id: str
@@ -64,34 +69,37 @@ class SeenMember(NamedTuple):
 
 
 class LoadUnderTest(Protocol):
-    """What a fault may observe of the load's processes, and do to them. Their histories remain evidence."""
+    """What a fault may observe about the load's processes, and do to them. Their histories remain evidence."""
 
     def processes(self, part: LoadPart) -> tuple[str, ...]:
-        """The names of those that are running."""
+        """The names of the processes that run."""
         ...
 
     def process(self, name: str) -> Process: ...
 
     async def acknowledged(self, name: str) -> int:
-        """How many records the process has had acknowledged, by its own latest figure."""
+        """How many records of the process have been acknowledged, according to its latest figures."""
         ...
 
     async def last_acked_ns(self, name: str, partition: int) -> int:
-        """When the process last had a record acknowledged in this partition of the run's topic, by the same; 0: never
-        yet."""
+        """When a record of the process was last acknowledged in this partition of the run's topic, in monotonic ns.
+
+        According to its latest figures; 0 if that never happened.
+        """
         ...
 
     async def handed(self, name: str) -> int:
-        """How many records the process has been handed, by its own latest figure."""
+        """How many records the process has read, according to its latest figures."""
         ...
 
     async def kill(self, name: str) -> None:
-        """SIGKILL the process; that it died is then no accident of the run."""
+        """SIGKILL the process, and note that its death was intended."""
         ...
 
     async def end_members(self, end: MemberEnd, names: Sequence[str], absence_s: float) -> int:
-        """End these members of the group, named by ``client.id``, in this way, now.
+        """Order these members of the group, named by ``client.id``, to end now, in the way that ``end`` says.
 
-        Their places stay empty for a while. Returns the number of the order, which their successors report.
+        Their places stay empty for ``absence_s`` seconds. Returns the number of the order, which their successors
+        report.
         """
         ...

@@ -9,7 +9,7 @@ from chaos.faults.partition import NetworkPartition, between
 
 
 class Bridge(NetworkPartition):
-    """Which broker is the bridge, and which half each other one is in, is drawn."""
+    """The bridge and the halves are drawn."""
 
     name = "bridge"
     summary = "cut the links between two halves of the brokers, except for one broker that reaches both"

@@ -1,4 +1,4 @@
-"""Which links of a cluster are those of one broker, by their names (docs/faults.md "Schedules"). Owns that. Pure."""
+"""Selects the links of one broker by their names (docs/faults.md "Schedules"). Pure. Does not own the names."""
 
 from __future__ import annotations
 

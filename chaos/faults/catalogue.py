@@ -1,4 +1,4 @@
-"""The list of faults. Owns nothing but the names; the generator's view of each comes from the class."""
+"""The list of faults, and the sets of faults that have a name. Does not own what a fault does: its class does."""
 
 from __future__ import annotations
 
@@ -77,26 +77,26 @@ from chaos.faults.zookeeper_from_one import ZookeeperFromOne
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart, ExpireSession, StarveCpu)
-#: Who reaches whom.
+#: Network partitions.
 _PARTITIONS = (Halves, Bridge, Ring, LeaderWithClients, LeaderWithFollowers, ZookeeperFromOne)
-#: How well a link serves.
+#: Links that are slow, or that refuse or close connections.
 _ON_LINKS = (Jitter, Bandwidth, Slicer, Refuse, Flapping, SlowClose)
-#: Single frames of Kafka's protocol, by their API.
+#: On single frames of Kafka's protocol, by their API.
 _ON_REQUESTS = (DelayRequest, DuplicateRequest, CutFrame, CloseOn)
-#: More than one broker, or all that one has.
+#: On more than one broker, or on all data of one.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
-#: Orders to the cluster: what an operator does while it serves.
+#: Orders to the cluster, such as an operator gives.
 _BY_ORDER = (ReassignPartitions, ElectPreferred, ElectUnclean, AddPartitions, AlterConfig, CreateDeleteTopic)
-#: For loads with transactions or with groups.
+#: On coordinators; only with loads that have transactions or groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
     *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers, DelayMarkers),
 )
-#: For loads with transactional producers or with groups, too.
+#: On clients; only with loads that have transactional producers or groups.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
-#: On processes of any load, of which there must be two.
+#: On processes of any load; there must be two.
 _ON_PROCESSES = (KillProducers, KillReaders)
-#: Of the machine of one broker: its disk, its clock, and its memory.
+#: On the machine of one broker: its disk, its clock and its memory.
 _ON_MACHINES = (
     *(PowerLoss, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, BitFlip),
     *(ClockJump, ClockDrift, MemoryPressure),
@@ -110,9 +110,9 @@ FAULTS: dict[str, type[Fault]] = {
     )
 }
 
-#: What a run breaks unless it is told otherwise: what fits into its default minute.
+#: The set of faults that a run has by default. It fits into the default minute of load.
 DEFAULT = "basic"
-#: What stands for several.
+#: The names that mean several faults.
 GROUPS = {
     "none": (),
     "all": tuple(name for name, fault in FAULTS.items() if not fault.by_name_alone),
@@ -121,11 +121,11 @@ GROUPS = {
 
 
 class UnknownFault(ValueError):
-    """A fault that is not in the catalogue; the message suggests the nearest."""
+    """A fault that is not in the catalogue. The message suggests the nearest name."""
 
 
 def parse_faults(text: str) -> tuple[str, ...]:
-    """``a,b`` or ``basic``, ``all`` or ``none`` to names. Raises UnknownFault."""
+    """The names of the faults in ``a,b``, or of the set ``basic``, ``all`` or ``none``. Raises UnknownFault."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise UnknownFault(f"{text!r} names no fault; use 'none' for a run without faults")
@@ -140,7 +140,7 @@ def parse_faults(text: str) -> tuple[str, ...]:
 
 
 def check_faults(names: Sequence[str]) -> None:
-    """Raises UnknownFault for the first name that is not one of ours."""
+    """Raises UnknownFault for the first name that is not in the catalogue."""
     for name in names:
         if name not in FAULTS:
             near = difflib.get_close_matches(name, FAULTS, n=1)

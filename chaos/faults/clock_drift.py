@@ -6,7 +6,7 @@ from chaos.faults.accepted import integer
 from chaos.faults.skewed_clock import SkewedClock
 from cluster.seams.units import ms_of_seconds, seconds_of_microseconds
 
-#: Half as fast, or half as fast again: a run has seconds for what takes a bad clock weeks.
+#: At most 50% too fast or too slow: a run has only seconds to show what takes a real bad clock weeks.
 _MOST_PPM = 500_000
 
 
@@ -23,5 +23,5 @@ class ClockDrift(SkewedClock):
 
     @property
     def _off_ms(self) -> float:
-        # of what a second of it makes
+        # how far off the clock is after one second
         return ms_of_seconds(seconds_of_microseconds(self._drift_ppm))

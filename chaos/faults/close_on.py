@@ -1,7 +1,7 @@
 """``close-on``: a request or response of one API is delivered completely, and then its connection ends.
 
-After a request, the response cannot come back: the broker does something that no client learns about. After a response,
-what was in flight after it is lost.
+After a request, the response cannot come back: the client does not learn what the broker did. After a response, all
+later responses in flight are lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chaos.faults.ended_connection import EndedConnection
 
 
 class CloseOn(EndedConnection):
-    """API, number and direction say after which frame."""
+    """The API, the number and the direction select the frame after which the connection ends."""
 
     name = "close-on"
     summary = "end a connection right after a request or response of one API"

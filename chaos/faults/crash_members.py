@@ -11,17 +11,17 @@ from chaos.faults.member_fault import MemberFault
 
 #: Longer than any session of a member, and the turn in which it crashes.
 _REMOVED_MS = 20_000
-#: A crash in the middle of a transaction waits for records; who comes back joins with the next rebalance.
+#: Long, because a crash inside a transaction waits for records, and successors join with the next rebalance.
 _BACK_MS = 40_000
 _LOOK_MS = 100.0
 
 
 class CrashMembers(MemberFault):
-    """Bites when none of those who crashed is in the group anymore, while others are."""
+    """Bites when none of the crashed members is in the group anymore, while others are."""
 
     name = "crash-members"
     summary = "half of the members of the group crash at once; their places stay empty for a while"
-    #: The session of the load's members, and a rebalance.
+    #: Longer than the session of the load's members, plus a rebalance.
     duration_s = (7.0, 9.0)
     recovery_s = 4.0
 
@@ -59,5 +59,5 @@ class CrashMembers(MemberFault):
         return Probe(back, {"places_taken": back})
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """Only their successors show that they obeyed this order, and did not just reach the end of their lives."""
+        """Both probes must succeed: only successors show that members crashed by this order, not as planned anyway."""
         return during.effective and after.effective

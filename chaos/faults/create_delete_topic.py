@@ -1,7 +1,7 @@
 """``create-delete-topic``: topics are made, deleted and recreated beside the load, by the same controller.
 
-One of them is deleted and recreated under its name while the others stay: its brokers must not take the former
-topic's replicas for those of the new one (KIP-516). In the end all of them are deleted.
+One of them is deleted and recreated with the same name: brokers must not mistake the replicas of the deleted topic for
+those of the new one (KIP-516). In the end, all topics are deleted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CreateDeleteTopic(TopicsBeside):
         stored = 0
         known = 0
         for topic in self._made:
-            # a former topic's log would begin with its record
+            # in the log of the deleted topic, the record would not be the first one
             trip = await self.orders.round_trip(topic, 0)
             stored += trip.was_read and trip.offset == 0
             known += await self.agree(topic, _PARTITIONS - 1, lambda seen: len(seen.isr) == self.replicas)

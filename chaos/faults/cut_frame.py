@@ -1,6 +1,6 @@
 """``cut-frame``: only a part of a request or response arrives, and then its connection ends.
 
-That part must count for nothing: no broker carries out half a request, and no client takes half a response.
+That part must have no effect: no broker carries out half a request, and no client uses half a response.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 from chaos.faults.pause_zookeeper import asked_within_ms
 from cluster.seams.units import seconds_of_ms
 
-#: A link that is cut must show no byte for this long before we call it cut.
+#: A link counts as cut if no byte passes for this long.
 _QUIET_MS = 300
-#: How soon clients and brokers send something on a link that they use.
+#: Clients and brokers send something at least this often on a link that they use.
 _SENT_MS = 2_000
 
 
@@ -42,7 +42,7 @@ class CutLink(LinkFault):
         wanted = self.injection.target.get("link")
         leader, _ = await self._leader()
         fetching = [f"b{broker}-b{leader}" for broker in await self._followers(leader)]
-        # of a cluster that others started, the links of clients alone are there
+        # in a cluster that gapless did not start, only links of clients exist
         fetching = [link for link in fetching if link in self.cluster.link_names]
         if wanted == "followers":
             if not fetching:
@@ -63,7 +63,7 @@ class CutLink(LinkFault):
         return f"{', '.join(self._links)}, {self._direction}s only, {how}"
 
     async def _followers(self, leader: int) -> list[int]:
-        """The other brokers that fetch now. A broker that is dead or not registered yet has no fetches to cut."""
+        """The other brokers, if they run and are registered. The others fetch nothing that could be cut."""
         alive = await self.cluster.alive()
         return [broker for broker in await self._running() if broker != leader and broker in alive]
 
@@ -96,12 +96,12 @@ class CutLink(LinkFault):
             now = await self._stats()
             return now is None or before is None or self._carried(now) > self._carried(before)
 
-        # A link to a broker that died or leads nothing anymore may stay silent for good: that is no leftover.
+        # a link to a broker that died or leads nothing anymore may stay silent, so this is only recorded
         flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
         return Probe(clear, {"clear": clear, "flows_again": flowing})
 
     async def _holds(self, seen: dict[str, object]) -> bool:
-        """A link that nothing is sent on is quiet as well: of one that is cut, something is held back."""
+        """Whether bytes are held back. Without this check, an idle link would look like one that is cut."""
 
         async def held() -> bool:
             now = await self._stats()
@@ -111,7 +111,7 @@ class CutLink(LinkFault):
         return await until(held, clock=self.clock, timeout_ms=self._patience_ms())
 
     def _patience_ms(self) -> int:
-        """How long it may take until something is sent. A broker that asks ZooKeeper nothing pings it."""
+        """How long it may take in ms until something is sent. (A broker pings ZooKeeper if it has no request.)"""
         to_zookeeper = any(link.endswith("-zk") for link in self._links)
         return max(_SENT_MS, asked_within_ms(self.cluster.session_timeout_ms) if to_zookeeper else 0)
 

@@ -9,7 +9,7 @@ from cluster.protocol.apis import ApiKey
 
 
 class DelayEndTxn(EndTxnFault):
-    """By up to a second unless given; beyond a client's request timeout, the request is sent again meanwhile."""
+    """The delay is up to a second, unless given. If it exceeds the client's request timeout, the client retries."""
 
     name = "delay-end-txn"
     summary = "delay EndTxn requests to the coordinator of a transactional id"

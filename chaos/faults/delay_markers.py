@@ -1,7 +1,7 @@
-"""``delay-markers``: what coordinators tell other brokers to mark as committed or aborted arrives late, all of it.
+"""``delay-markers``: all WriteTxnMarkers requests from coordinators to other brokers arrive late.
 
-Every transaction stays undecided in its partitions for a moment after its producer was told how it ended, and so do the
-offsets of a group that are part of it.
+Every transaction stays undecided in its partitions for a while after its producer has learned the outcome. So do the
+offsets of a group that are part of the transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster.protocol.apis import ApiKey
 
 
 class DelayMarkers(FrameFault):
-    """By up to a second unless ``delay_ms`` is given; a coordinator waits for the answer for longer than that."""
+    """The delay is up to a second, unless ``delay_ms`` is given. Coordinators wait longer than that for a response."""
 
     name = "delay-markers"
     summary = "delay WriteTxnMarkers from all transaction coordinators to other brokers"

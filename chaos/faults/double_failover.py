@@ -1,11 +1,13 @@
 """``double-failover``: the leader of a partition dies, and so does the next one before the first is back in the ISR.
 
-The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broker, then by another, and must be
-continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
-followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR. So may those
-of the next leader, from its first moment: then no other broker has a record of its epoch. And the next leader may be
-ahead of the others: they are dead when the first one dies, so they lack what was committed since they left the ISR, and
-the next one has not heard that this was committed.
+This is the schedule of KIP-101, KIP-279 and KAFKA-7128: a partition is led by one broker, then by another, and then a
+third one must take over, or the first one with whatever it still has. There are three variants:
+
+- ``tail``: the first leader has records that no other broker has. Its followers are cut off just before it dies, too
+  briefly for them to leave the ISR.
+- ``next_tail``: no other broker has any record of the next leader's epoch. Its followers are cut off from the start.
+- ``ahead``: the next leader is ahead of the others, which are dead when the first leader dies. They lack what was
+  committed since they left the ISR, and the next leader does not know that it was committed.
 """
 
 from __future__ import annotations
@@ -19,18 +21,20 @@ from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 from cluster.protocol.apis import ApiKey
 
-#: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
+#: The probabilities that the first leader is restarted while the next one dies, and that it has a tail.
 _BACK, _TAIL = 0.5, 0.75
-#: How long its followers cannot fetch before it dies: much less than ``replica.lag.time.max.ms``.
+#: How long the first leader's followers cannot fetch before it dies: much less than ``replica.lag.time.max.ms``.
 _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
-#: How long producers may take to find the next leader, and how long it then has before it dies.
+#: How long producers may take to find the next leader, and how long it then lives.
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
-#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And
-#: how long the first may then take to confirm what the next one has, which may have to ask again after a timeout.
-_AHEAD_S, _CONFIRMED_MS = 0.5, 6_000
-#: How long the others ask the next leader without an answer, when they are back. It may let them in too early, and drop
-#: them, so they are to ask again.
+#: How much longer than the others the next leader fetches. This is less than a session, after which they leave the ISR.
+_AHEAD_S = 0.5
+#: How long the first leader may then take to commit what the next one has fetched. The next one may have to fetch again
+#: after a timeout.
+_CONFIRMED_MS = 6_000
+#: How long the restarted others get no answer from the next leader. A leader that adds them to the ISR too early may
+#: drop them again.
 _UNANSWERED_MS = 8_000
 
 
@@ -53,7 +57,7 @@ class DoubleFailover(KillSeveral):
         drawn_back, drawn_tail = self.random.random() < _BACK, self.random.random() < _TAIL
         back, tail = self.injection.parameters.get("back"), self.injection.parameters.get("tail")
         self._is_back = drawn_back if back is None else bool(back)
-        # of a cluster that others started, no link between brokers can be cut
+        # in a cluster that gapless did not start, links between brokers cannot be cut
         can_cut = f"b{self._next}-b{self._first}" in self.cluster.link_names
         self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
         self._others = [each for each in replicas if each not in (self._first, self._next)]
@@ -71,7 +75,7 @@ class DoubleFailover(KillSeveral):
             await self._let_next_be_ahead()
         elif self._has_tail:
             followers = [each for each in await self.cluster.replicas(self._partition) if each != self._first]
-            # lossy: what is held back would reach them when the leader is dead
+            # lossy, because held responses would reach the followers after the leader's death
             await self.damage.cut([f"b{each}-b{self._first}" for each in followers], "response", lossless=False)
             await asyncio.sleep(_ALONE_S)
         before = await self._batches_of_next() if self._next_has_tail else 0.0
@@ -81,11 +85,11 @@ class DoubleFailover(KillSeveral):
             await self._hold(self._others, self._next)
         self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
         if not self._took_over:
-            # the record must name who was to die, and that it did not
+            # record which broker should have died, and that it did not
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
-        # it may have led already: a preferred election may come between the choice and the first death
+        # wait, because the next leader may have led before: a preferred election may follow the choice of the target
         await until(self._first_is_out, clock=self.clock, timeout_ms=self.patience_ms)
         if self._is_ahead:
             await self._others_join()
@@ -99,19 +103,19 @@ class DoubleFailover(KillSeveral):
             await start
 
     async def _hold(self, followers: list[int], leader: int) -> None:
-        """These followers get none of the leader's answers. A controller among them does: it may have to elect."""
+        """Keep the leader's fetch responses from these followers. Other frames pass: one may be the controller."""
         links = [f"b{each}-b{leader}" for each in followers]
         if await self.cluster.links.stats(links[0]) is None:
-            # an external Toxiproxy knows no frames: this may keep the leader from hearing that it is one
+            # an external Toxiproxy cannot act on frames; this cut may even keep the leader from learning that it leads
             await self.damage.cut(links, "response", lossless=False)
         else:
             await self.damage.act_on_frames(links, _TO_FOLLOWERS)
 
     async def _let_next_be_ahead(self) -> None:
-        """The others are dropped from the ISR, and what the next leader has more than they is confirmed without its
-        notice.
+        """Kill the others, and let the first leader commit records that only it and the next leader have.
 
-        Nothing of that is confirmed until then, so before that the first one is to answer it no more.
+        These are committed once the others are out of the ISR. Before that, the first leader's fetch responses to the
+        next leader are held, so that the next leader does not learn of the commit.
         """
         await self._kill_at_once(self._others)
         await asyncio.sleep(_AHEAD_S)
@@ -125,7 +129,7 @@ class DoubleFailover(KillSeveral):
         await until(confirmed, clock=self.clock, timeout_ms=_CONFIRMED_MS)
 
     async def _acknowledged_ns(self) -> int:
-        """When something was last acknowledged in the partition: what others took says nothing."""
+        """When a record was last acknowledged in the partition, in monotonic ns; 0 if never."""
         load = self.cluster.load
         if load is None:
             return 0
@@ -136,7 +140,10 @@ class DoubleFailover(KillSeveral):
         return bool(isr) and isr.isdisjoint(self._others)
 
     async def _others_join(self) -> None:
-        """They are let into the ISR: by right only when they are answered, and have what the next leader began with."""
+        """Restart the others and wait until they are in the ISR.
+
+        They should join only after they get responses and have everything that the next leader's epoch began with.
+        """
         await asyncio.gather(*map(self.cluster.restart, self._others))
         if not await until(self._are_in_sync, clock=self.clock, timeout_ms=_UNANSWERED_MS):
             await self.damage.heal()
@@ -146,9 +153,10 @@ class DoubleFailover(KillSeveral):
         return (await self.cluster.isr(self._partition)).issuperset(self._others)
 
     async def _written_to_next(self, before: float) -> None:
-        """Producers have found the next leader, and no one else has what they wrote.
+        """Wait until producers have written to the next leader, whose records no other broker has.
 
-        They may have written all that they may have in flight by now, so the count before the election is compared.
+        ``before`` is its number of batches before the election: by now, producers may have as many requests in flight
+        as they may, and so write nothing more.
         """
 
         async def written() -> bool:
@@ -165,7 +173,7 @@ class DoubleFailover(KillSeveral):
         return found is not None and found[0] == self._next
 
     async def _first_is_out(self) -> bool:
-        """False if no broker knows the ISR: then it may be in there."""
+        """Whether the first leader is out of the ISR; False if no broker reports the ISR."""
         isr = await self.cluster.isr(self._partition)
         return bool(isr) and self._first not in isr
 

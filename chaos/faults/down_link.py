@@ -1,6 +1,6 @@
-"""What faults share that take links down: attempts to connect are refused meanwhile, and succeed afterwards.
+"""The base of faults that take links down. Its probes check that attempts to connect are refused, and later succeed.
 
-Owns these probes, which need no counters of the proxy. Which links, and when they are down, is each fault's own.
+The probes need no counters of the proxy. Does not own which links are taken down, or when: each fault does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.damage import stats_of
 from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 
-#: Attempts to connect on each link.
+#: The number of attempts to connect on each link.
 _ATTEMPTS = 3
 _ANSWER_MS = 3_000
 _AGAIN_MS = 6_000
@@ -29,7 +29,7 @@ class DownLink(LinkFault):
 
     @abstractmethod
     async def _drawn(self) -> list[str]:
-        """The links, if the injection names none. Raises PreconditionMissing."""
+        """Draw the links, if the injection names none. Raises PreconditionMissing."""
 
     async def choose(self) -> str:
         wanted = self.injection.target.get("link")
@@ -40,11 +40,11 @@ class DownLink(LinkFault):
         return ", ".join(self._links)
 
     async def _look(self) -> None:
-        """Look at the links before they are broken."""
+        """Note the counters of the links before they are broken."""
         self._before = await stats_of(self.cluster.links, self._links)
 
     async def _ended(self, seen: dict[str, object]) -> bool:
-        """Whether connections ended since, and how many."""
+        """Whether connections have ended since then; adds their number to ``seen``."""
         now = await stats_of(self.cluster.links, self._links)
         if now is None or self._before is None:
             seen["counters"] = NO_COUNTERS
@@ -54,7 +54,7 @@ class DownLink(LinkFault):
         return ended > 0
 
     async def _refused(self) -> int:
-        """How many of one attempt on each link are refused."""
+        """How many attempts are refused, with one attempt on each link."""
         return sum(await asyncio.gather(*(self.cluster.links.is_refused(link) for link in self._links)))
 
     async def bites(self) -> Probe:
@@ -81,7 +81,7 @@ class DownLink(LinkFault):
         return Probe(clear and again, {"links_clear": clear, "connects_again": again})
 
     async def _answers(self, link: str) -> bool:
-        """Whether a request of ours is answered, where the link leads to a broker that runs."""
+        """Whether a request through the link is answered. True if its broker does not run."""
         if not await self._leads_to_one_that_runs(link):
             return True
         return await self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) is not None

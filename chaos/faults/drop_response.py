@@ -1,11 +1,12 @@
 """``drop-response``: the broker carries out a Produce request, but its response never arrives.
 
-Our proxy holds the responses to Produce on a producers' link, and drops them with their connections when the fault
-ends, within a second; the client must resend what may have been stored already. Other responses pass unless they are
-behind one: a transactional producer whose coordinator is the same broker still gets to its Produce. An external
-Toxiproxy knows no frames: there, a ``timeout`` toxic drops all responses. It bit only if responses were lost, and a
-retry followed. The broker that stored the batch detects it by the fingerprint; another that leads by then detects it
-by its sequence, as a duplicate.
+The proxy holds Produce responses on a producers' link, and drops them with their connections when the fault ends,
+within a second. The client must then resend batches that may have been stored already. Other responses pass, unless
+they come after a held one, so that a transactional producer whose coordinator is the same broker still gets as far as
+its Produce request. With an external Toxiproxy, which cannot act on frames, a ``timeout`` toxic drops all responses.
+
+The fault bit only if responses were lost and a retry followed. The broker that stored the batch detects the retry by
+its fingerprint; another broker that leads by then detects it by its sequence, as a duplicate.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _PRODUCE_RESPONSES = FrameAct("hold", (int(ApiKey.PRODUCE),), "response", lossy=
 
 
 class DropResponse(LinkFault):
-    """Bites when responses to Produce were lost until it ended, and a known batch was resent after.
+    """Bites when Produce responses were lost and a known batch was resent afterwards, according to brokers' counters.
 
-    Brokers that gapless did not start have no such counters: there, the responses that our proxy dropped are enough.
+    Brokers that gapless did not start have no such counters: there, dropped responses are enough.
     """
 
     name = "drop-response"
@@ -36,7 +37,7 @@ class DropResponse(LinkFault):
     hits_client_links = True
     needs_counters = True
 
-    #: Until it has begun, and its second probe has looked.
+    #: Defaults until the injection and the second probe set them.
     _knows_frames = _retried = False
 
     async def choose(self) -> str:
@@ -64,11 +65,11 @@ class DropResponse(LinkFault):
                 return (batches or 0.0) > self._batches
             return await self._lost_so_far() > 0
 
-        # Shorter than the fault itself: it must be over within a second.
+        # a short time limit, since the whole fault must be over within a second
         return Probe(await until(answered_into_the_void, clock=self.clock, timeout_ms=300, interval_ms=20), seen)
 
     async def heal(self) -> None:
-        """A response that came only after the probe is lost as well."""
+        """Remove the toxic, and count lost responses again: some may have come only after the probe."""
         self._lost = await self._lost_so_far() if self._knows_frames else None
         await super().heal()
 

@@ -1,8 +1,8 @@
 """``elect-preferred``: another replica becomes the preferred leader of a partition, and is elected on request.
 
-A partition that is well is led by its preferred leader, so the order of its replicas is changed first (a reassignment
-to the same brokers), then ElectLeaders asks for the election (KIP-460). Both are undone in the same way. Nothing fails
-in between: the former leader lives, is in sync, and must stop acknowledging at once.
+A healthy partition is led by its preferred leader. So the order of its replicas is changed first (a reassignment to the
+same brokers), then ElectLeaders requests the election (KIP-460). Both are undone in the same way. Nothing fails in
+between: the old leader is alive and in sync, and must stop acknowledging at once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ElectPreferred(OrderFault):
         return Probe(back and rejoined, seen)
 
     async def _elect(self, order: Sequence[int]) -> str:
-        """Have the replicas in this order, and the first one elected; the election's error code."""
+        """Put the replicas in this order and have the first one elected; returns the name of the error code."""
         topic, partition, wanted = self.cluster.topic, self._partition, tuple(order)
         await self.orders.reassign(topic, partition, wanted)
         if not await self.agree(topic, partition, lambda seen: seen.replicas == wanted):

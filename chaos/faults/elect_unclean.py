@@ -1,9 +1,10 @@
-"""``elect-unclean``: a replica from outside the ISR is made leader on request: what it lacks is lost (KIP-460).
+"""``elect-unclean``: a replica from outside the ISR becomes leader on request; the records it lacks are lost (KIP-460).
 
-One replica is kept from fetching until it is out of the ISR, while the others still acknowledge. Then those die, all
-at once: the partition has no leader, and no one who may become one. That is when an operator gives up the missing
-records, and orders the election (ElectLeaders, type UNCLEAN). It loses acknowledged records by design: a run has this
-fault only if it is asked for by its name, and its verdict allows such losses in that partition until the fault is over.
+One replica is kept from fetching until it is out of the ISR, while the others still acknowledge. Then all the others
+die at once: the partition has no leader, and no replica that may become one. In this situation, an operator may abandon
+the missing records and order the election (ElectLeaders, type UNCLEAN). The fault loses acknowledged records by design.
+So a run has it only if it is requested by name, and its verdict allows such losses in that partition until the fault is
+over.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from cluster.protocol.apis import ApiKey
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.fault_kinds import NOT_ORDERED, ORDERED_NS
 
-#: How the controller's journal names it.
+#: The reason of such an election in the controller's journal.
 REASON = "unclean election on request"
-#: How long the replica may take to leave the ISR, which is ``replica.lag.time.max.ms`` and what a slow machine adds.
+#: How long the replica may take to leave the ISR: ``replica.lag.time.max.ms``, and more on a slow machine.
 _OUT_MS = 30_000
-#: How long the others then acknowledge without it, at least.
+#: The least time for which the others then acknowledge without it.
 _WITHOUT_MS = 700
 _WRITTEN_MS = 5_000
 #: How long the order may take to be carried out, and every broker that runs to learn of it.
@@ -83,7 +84,7 @@ class ElectUnclean(KillSeveral):
 
         self._was_written = await until(written, clock=self.clock, timeout_ms=_WRITTEN_MS)
         await asyncio.sleep(seconds_of_ms(_WITHOUT_MS))
-        # who leads now may have changed: what dies is all that may become leader
+        # the leader may have changed meanwhile; the ISR that dies must not include the replica to be elected
         isr = await self.cluster.isr(self._partition)
         if self._left in isr:
             self._is_out = False
@@ -111,10 +112,10 @@ class ElectUnclean(KillSeveral):
         return Probe(self._all_died and self._was_written and led and began > 0, seen)
 
     def deeds(self) -> Mapping[str, object]:
-        """What the verdict goes by: when the election was ordered, and what the answers were."""
+        """When the election was ordered, and the answers; the verdict depends on both."""
         if self._ordered_ns is None:
             return {"answer": NOT_ORDERED}
-        # a fault that fails while it waits for the first answer has none
+        # if the fault failed while it waited for the first answer, there is none
         return {"answer": (self._said or ["none"])[-1], "all_answers": self._said, ORDERED_NS: self._ordered_ns}
 
     async def heal(self) -> None:
@@ -122,7 +123,7 @@ class ElectUnclean(KillSeveral):
         await super().heal()
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """What came back had to give up what the elected one did not have."""
+        """Also requires that the restarted brokers truncated records that the elected replica did not have."""
         return super().bit(during, after) and after.seen.get("truncations", 0) > 0
 
     async def _left_isr(self) -> bool:
@@ -137,7 +138,7 @@ class ElectUnclean(KillSeveral):
         return found is not None and found[0] == self._left and found[1] > self._epoch
 
     async def _order(self) -> None:
-        """Order the election, again while there is no controller that can carry it out; note each new answer."""
+        """Order the election until a controller carries it out or the time is over, and note each new answer."""
 
         async def done() -> bool:
             try:

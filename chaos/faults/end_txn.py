@@ -1,4 +1,7 @@
-"""What the faults on EndTxn share: the coordinator of a transactional id is drawn, and frames of its links are hit."""
+"""The base of faults on EndTxn: draws the coordinator of a transactional id, and acts on frames of its clients' links.
+
+Does not own what is done to the frames: each fault does.
+"""
 
 from __future__ import annotations
 

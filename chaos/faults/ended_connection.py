@@ -1,4 +1,7 @@
-"""What faults share that end a connection at a frame. Owns the probes: it ended, and the links serve again."""
+"""The base of faults that end a connection at a frame. Its probes check that it ended, and that the links work again.
+
+Does not own what happens to the frame itself: each fault does.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What faults share after which the leader of a partition ends on its own: it must not continue, and others take over.
+"""The base of faults that give a broker a reason to exit: the leader of a partition must exit, and others take over.
 
-Owns that its process is seen to end, for the right reason, and that it is started again. What is done to it, and how
-it shows that this was the reason, is each fault's own.
+Checks that its process exits, and that it met the reason; then restarts it. Does not own what the reason is, or what
+shows that the broker met it: each fault does.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ class EndsOnItsOwn(Fault):
     least_brokers = 2
     least_replicas = 2
     needs_fault_port = True
-    #: How long it may take until the broker meets the reason, and then until the process has ended.
+    #: How long it may take until the broker has met the reason and its process has ended.
     end_ms: ClassVar[int] = 15_000
 
     _pid = -1
 
     @abstractmethod
     async def _break(self, machine: Machine) -> None:
-        """Give the broker a reason to end."""
+        """Give the broker a reason to exit."""
 
     @abstractmethod
     async def _repair(self, machine: Machine) -> None:
-        """Take the reason away from a process that has not ended. Raises ``OSError`` if it does so meanwhile."""
+        """Remove the reason, if the process still runs. Raises ``OSError`` if it exits meanwhile."""
 
     @abstractmethod
     async def _met(self, machine: Machine) -> int:
-        """How often the broker has met the reason, over all of its lives."""
+        """How often this broker has met the reason, over all of its processes."""
 
     @abstractmethod
     def _reason(self, met: int) -> Mapping[str, object]:
-        """For the record: what the reason was, and how often it was met."""
+        """The reason and how often it was met, for the record."""
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
@@ -70,6 +70,6 @@ class EndsOnItsOwn(Fault):
             try:
                 await self._repair(self.cluster.machine(self._broker_id))
             except OSError:
-                await asyncio.sleep(0.5)  # it is ending
+                await asyncio.sleep(0.5)  # the process is exiting
         if not await self._runs(self._broker_id):
             await self.cluster.restart(self._broker_id)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 from chaos.faults.zookeeper_fault import EXPIRED
 
-#: The event of a broker's journal that says that it is registered, in whatever session it has.
+#: The event in a broker's journal for a registration, in any session.
 REGISTERED = "registered"
 _LEARN_MS = 30_000
 
@@ -47,7 +47,7 @@ class ExpireSession(Fault):
     async def bites(self) -> Probe:
         async def dropped() -> bool:
             alive = await self.cluster.alive()
-            # that no broker answers does not say that one is dead
+            # an empty set means that no broker answered, not that this one is dead
             return bool(alive) and self._broker_id not in alive
 
         dead = await until(dropped, clock=self.clock, timeout_ms=self.patience_ms)
@@ -87,11 +87,11 @@ class ExpireSession(Fault):
         return Probe(clear and rejoined and (back or not expired), seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """A broker that others count as dead may have lost its connection alone: only its journal tells the expiry."""
+        """Also requires the expiry in the broker's journal: a broker that counts as dead may only be disconnected."""
         return bool(during.effective and after.seen["sessions_expired"] and after.seen["registrations"])
 
     async def _journaled(self) -> tuple[int, int]:
-        """How often this broker's journal has the end of a session, and a registration."""
+        """How many ends of sessions and how many registrations this broker's journal has."""
         return (
             await self.cluster.journaled(EXPIRED, self._broker_id),
             await self.cluster.journaled(REGISTERED, self._broker_id),

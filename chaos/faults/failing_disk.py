@@ -1,7 +1,7 @@
-"""What faults with a failing disk share: calls to the leader's disk fail, and its broker must not continue.
+"""The base of faults with a failing disk: calls to the leader's disk fail, and its broker must exit.
 
-Owns that. A broker whose disk fails exits, as Kafka does when its only log directory is offline; others take over. It
-is restarted on a good disk. Which calls fail, and with what, is each fault's own.
+A broker whose disk fails exits, as Kafka does when its only log directory is offline, and others take over. The heal
+restarts it on a good disk. Does not own which calls fail, or with which error: each fault does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FailingDisk(EndsOnItsOwn):
     @property
     @abstractmethod
     def _error(self) -> str:
-        """The name of the error that calls fail with."""
+        """The name of the error with which calls fail."""
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ from chaos.faults.base import Probe, until
 from chaos.faults.down_link import DownLink
 from cluster.seams.units import seconds_of_ms
 
-#: How often it must have been down, with connections refused, and up again in between.
+#: How often the link must have refused connections, and accepted them again.
 _LEAST_TURNS = 3
 _PATIENCE_MS = 12_000
 
@@ -67,7 +67,7 @@ class Flapping(DownLink):
 
     async def heal(self) -> None:
         if self._flapping is not None:
-            # not cancelled: a link that is just being taken down would stay down
+            # not cancelled, because a link that is just being taken down would stay down
             self._ending.set()
             await asyncio.wait([self._flapping])
         await super().heal()

@@ -1,6 +1,6 @@
-"""What the faults on frames share that come by again and again: all of some kind are hit on some links, for a while.
+"""The base of faults that act on frames: while the fault lasts, the proxy acts on certain frames of certain links.
 
-Owns that. Which links these are, and what is done to which frames, is each fault's own.
+Does not own which links and frames, and what is done to them: each fault does.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class FrameFault(Fault):
     acts_on_frames = True
 
     _links: list[str]
-    #: What a probe says about the place.
+    #: The target, for the record of the probe.
     _where: Mapping[str, object]
 
     @abstractmethod
     def act(self) -> FrameAct:
-        """What is done to which frames."""
+        """What to do to which frames."""
 
     async def inject(self) -> None:
         await self.damage.act_on_frames(self._links, self.act())

@@ -10,7 +10,7 @@ from chaos.faults.partition import NetworkPartition, between
 
 
 class Halves(NetworkPartition):
-    """With an odd number of brokers, one half has one more."""
+    """The halves are drawn. With an odd number of brokers, one half has one more."""
 
     name = "halves"
     summary = "cut the links between two halves of the brokers"

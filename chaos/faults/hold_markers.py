@@ -1,7 +1,7 @@
 """``hold-markers``: WriteTxnMarkers from a coordinator to one broker is held back for a while.
 
-The transaction is decided, and its partitions there stay open: their last stable offset does not advance. What is held
-is delivered at the end, long after the coordinator has sent it again.
+The transaction is decided, but stays open in its partitions on that broker: their last stable offset does not advance.
+The held request is delivered at the end, long after the coordinator has resent it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaos.faults.damage import OCCASION_MS, FrameAct
 from chaos.faults.steps import choose_seat
 from cluster.protocol.apis import ApiKey
 
-#: How long markers for one broker are waited for before it is another one's turn.
+#: How long to wait for markers on one link before trying the next one.
 _PATIENCE_MS = 2_500
 
 

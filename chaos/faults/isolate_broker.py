@@ -31,7 +31,7 @@ class IsolateBroker(Fault):
     async def bites(self) -> Probe:
         async def dropped() -> bool:
             alive = await self.cluster.alive()
-            # that no broker answers does not say that one is dead
+            # an empty set means that no broker answered, not that this one is dead
             return bool(alive) and self._broker_id not in alive
 
         out = await until(dropped, clock=self.clock, timeout_ms=self.patience_ms)

@@ -24,7 +24,7 @@ class Jitter(SlowedLink):
         parameters = self.injection.parameters
         self._latency_ms = int(parameters.get("latency_ms") or self.random.randint(100, 250))
         jitter_ms = int(parameters.get("jitter_ms") or self.random.randint(self._latency_ms // 2, self._latency_ms))
-        # a jitter above the latency would be cut off at zero, and change the mean
+        # with a jitter above the latency, some delays would be cut off at zero, which changes the mean
         self._jitter_ms = min(jitter_ms, self._latency_ms)
         return f"{self._latency_ms} ms later, give or take {self._jitter_ms}"
 

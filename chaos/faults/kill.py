@@ -1,7 +1,7 @@
-"""What the kills of a broker share: SIGKILL it, restart it after a while. Owns that; which broker is each kill's own.
+"""The base of faults that kill one broker: SIGKILL, and a restart after a while. Does not own which broker.
 
-A kill is the crash of a process: what was written is still in the page cache, what the process had buffered is gone.
-The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.
+A kill is like the crash of a process: written data survives in the page cache, but data that the process had buffered
+is lost. The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Kill(Fault):
 
     @abstractmethod
     async def noted(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether the cluster noticed, waiting for it within reason; and what shows it."""
+        """Whether the cluster has noticed, and the figures that show it. Waits for that for a limited time."""
 
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
@@ -38,12 +38,12 @@ class Kill(Fault):
         return Probe(dead and noted, {"broker": self._broker_id, "pid": self._pid, "dead": dead, **how})
 
     async def heal(self) -> None:
-        # also if it is not known to run: it was killed
+        # also if it is unknown whether it runs, since it was killed
         if not await self._runs(self._broker_id):
             await self.cluster.restart(self._broker_id)
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        # ISRs are full without a broker that has no replica
+        # checked separately, because ISRs are full even without a broker that has no replica
         running = await self._runs(self._broker_id)
         return Probe(rejoined and running, {"running": running, "isr_full": rejoined})

@@ -1,7 +1,7 @@
 """``kill-and-wipe``: SIGKILL the broker that leads a chosen partition, and let it come back with an empty disk.
 
-Only where every replica is in sync and no other fault lasts: what it loses, others have. It must then fetch everything
-again before it may be elected, whatever was known about its former life (KIP-903).
+Injected only while every replica is in sync and no other fault lasts, so that others have what it loses. Afterwards the
+broker must fetch everything again before it may be elected, even if it was in the ISR before (KIP-903).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from chaos.faults.kill_leader import KillLeader
 
 
 class KillAndWipe(KillLeader):
-    """Bites when all that was on the disk is gone, with the process, and another broker leads the partition.
+    """Bites when the process and all of its data are gone, and another broker leads the partition.
 
-    It is over when the broker holds what its replicas need again, and every replica is in its ISR.
+    It is over when the broker has fetched data again, and every replica is in its ISR.
     """
 
     name = "kill-and-wipe"
     summary = "SIGKILL the broker that leads a partition, remove all of its data; restart it with an empty disk"
     reach: ClassVar[Reach] = "data"
     recovery_s = 6.0
-    #: Who else went away now could take the only copy of what is lost here.
+    #: If another broker went away meanwhile, it could have the only copy of what is lost here.
     hits = "everything"
     loses_data = True
     needs_sync = True

@@ -1,6 +1,7 @@
-"""What the kills of coordinators share: SIGKILL at a step, just when its frame has come by and is held.
+"""The base of faults that kill a coordinator at a step: SIGKILL while its frame is held.
 
-The frame is lost with the connection: a request that the broker never got, or a response that its client never got.
+The frame is lost with the connection, so the broker never gets the request, or the client never gets the response. Does
+not own which steps there are (``steps``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chaos.faults.kill import Kill
 
 
 class KillCoordinator(AtStep, Kill):
-    """Bites when the process is gone and another broker coordinates what it coordinated."""
+    """Bites when the process is gone and another broker has become the coordinator."""
 
     async def inject(self) -> None:
         await self.at_step(super().inject, lossy=True)

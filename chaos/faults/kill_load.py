@@ -1,8 +1,9 @@
-"""What the kills of load processes share: SIGKILL one of several, which does not come back. Owns that.
+"""The base of faults that kill one of several load processes for good.
 
-Clients end without a word: connections break, batches in flight have no outcome, a history ends where its last rows
-were flushed. What it has remains evidence; what its process had reserved and not noted may be in the logs or not. A
-process has one history, so no other takes its place, and its streams end.
+Its clients vanish without closing anything: connections break, batches in flight have no outcome, and the history ends
+with the last flushed rows. These rows remain evidence. Records that the process had reserved sequences for, but had not
+recorded, may be in the logs or not. Each process writes one history, so no other process takes over its streams. Does
+not own which part of the load is hit: each fault does.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.breakable import LoadPart
 from chaos.faults.load_fault import LoadFault
 
-#: Processes write their figures once a second.
+#: Much longer than a second, since processes write their figures once a second.
 _WORKS_MS = 30_000
 _LOOK_MS = 200.0
 
 
 class KillLoad(LoadFault):
-    """Bites when a process that had done something is gone; it is over when the others do more, without it."""
+    """Bites when a process that had written or read records is gone. It is over when the others make progress."""
 
     duration_s = (1.5, 2.5)
     recovery_s = 2.0
     targets = ("partition", "process")
-    #: The others must do the work.
+    #: A second kill could leave no process to do the work.
     once = True
 
     @property
     @abstractmethod
     def part(self) -> LoadPart:
-        """Whose processes it kills."""
+        """The part of the load whose processes it kills."""
 
     @abstractmethod
     async def done(self, name: str) -> int:
-        """How many records the process has written or read, by its own latest figure."""
+        """How many records the process has written or read, according to its latest figures."""
 
     async def choose(self) -> str:
         names = sorted(self._load.processes(self.part))
@@ -61,7 +62,7 @@ class KillLoad(LoadFault):
         return Probe(dead and self._records > 0, seen)
 
     async def heal(self) -> None:
-        """Nothing is undone: what is dead stays dead."""
+        """Undo nothing, because the process stays dead. Note the progress of the others."""
         self._at_heal = await self._done_by_others()
 
     async def gone(self) -> Probe:

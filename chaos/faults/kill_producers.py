@@ -1,7 +1,7 @@
 """``kill-producers``: SIGKILL a process of producers, with everything that it had in flight.
 
-What it had sent may be stored without that anyone was told; what it had acknowledged must be. Needs several processes
-of producers (``--load-processes``): the others continue.
+Records in flight may be stored although no client learned it; acknowledged records must be stored. Needs several
+processes of producers (``--load-processes``); the others continue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.faults.kill_load import KillLoad
 
 
 class KillProducers(KillLoad):
-    """One process of producers, whatever they write."""
+    """Kills one process of producers, with any workload."""
 
     name = "kill-producers"
     summary = "SIGKILL one of several processes of producers; what it had in flight is unknown, the others continue"

@@ -1,7 +1,7 @@
-"""``kill-readers``: SIGKILL the readers of one client, with what they had fetched and not noted.
+"""``kill-readers``: SIGKILL the readers of one client, with the records that they had fetched but not yet recorded.
 
-Brokers must give up fetch sessions and connections of a client that says nothing. Needs readers of two clients
-(``--readers``): the others continue.
+Brokers must discard the fetch sessions and connections of a client that vanishes without closing them. Needs readers of
+two clients (``--readers``); those of the other client continue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.faults.kill_load import KillLoad
 
 
 class KillReaders(KillLoad):
-    """One process of live readers; the final readers of the run are others."""
+    """Kills one process of live readers. The final readers are other processes."""
 
     name = "kill-readers"
     summary = "SIGKILL the process of the readers of one client; the readers of another client continue"

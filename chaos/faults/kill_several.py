@@ -1,6 +1,6 @@
-"""What faults share that kill several brokers: who was killed and seen dead, and that all of them come back.
+"""The base of faults that kill several brokers: records who was killed and is dead, and restarts all of them.
 
-Owns that, and the count of the cluster's reaction. Who is killed, and when, is each fault's own.
+Also records how the cluster reacted. Does not own which brokers are killed, or when: each fault does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from chaos.faults.reaction import ClusterReaction
 
 
 class KillSeveral(Fault):
-    """It is over when every broker runs, every replica is in its ISR, and leader epochs and ISRs have changed.
+    """It is over when every broker runs and every replica is in its ISR. It bit only if new leader epochs began.
 
-    A kill leaves the page cache, so however many die at once, no replica loses what it had written.
+    The page cache survives a kill, so no replica loses what it had written, even if all brokers die at once.
     """
 
     reach: ClassVar[Reach] = "processes"
@@ -30,13 +30,13 @@ class KillSeveral(Fault):
     _before: ClusterReaction
 
     async def _begin(self) -> None:
-        """Look at the cluster before it is broken. Raises PreconditionMissing if a broker is down already."""
+        """Note the state of the cluster before the fault. Raises PreconditionMissing if a broker is down already."""
         await self._all_run()
         self._steps = []
         self._before = await self.cluster.reaction()
 
     async def _kill(self, broker_id: int) -> None:
-        """SIGKILL, and a step that says which process it was and whether it is gone."""
+        """SIGKILL a broker, and record which process it was and whether it is dead."""
         process = self.cluster.process(broker_id)
         await asyncio.to_thread(process.kill)
         self._steps.append({"broker": broker_id, "pid": process.pid, "dead": await self._has_ended(broker_id)})
@@ -49,7 +49,7 @@ class KillSeveral(Fault):
         return bool(self._steps) and all(step["dead"] for step in self._steps)
 
     async def _reacted(self) -> Mapping[str, Any]:
-        """The cluster's reaction until now, for the record."""
+        """The cluster's reaction so far, for the record."""
         now = (await self.cluster.reaction()).since(self._before)
         return {**now.figures(), "truncations": now.truncations} if now.truncations else now.figures()
 
@@ -65,5 +65,5 @@ class KillSeveral(Fault):
         return Probe(running and rejoined, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """What was killed was seen dead, and the cluster had to elect: its journals tell that in the end at least."""
+        """Also requires new leader epochs, which the second probe sees at the latest."""
         return during.effective and after.seen.get("leader_epochs", 0) > 0

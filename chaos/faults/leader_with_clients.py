@@ -1,6 +1,6 @@
-"""``leader-with-clients``: the leader reaches clients and ZooKeeper, but no other broker reaches it, nor it them.
+"""``leader-with-clients``: the leader and the other brokers cannot reach each other. Clients and ZooKeeper reach all.
 
-It still leads, and takes records that no follower can fetch: with acks=all, none of them may be acknowledged.
+It still leads, and accepts records that no follower can fetch. With acks=all, none of them may be acknowledged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.faults.partition import NetworkPartition, between
 
 
 class LeaderWithClients(NetworkPartition):
-    """The links of clients, if they have any, are not cut."""
+    """Cuts only the links between brokers."""
 
     name = "leader-with-clients"
     summary = "cut the links between a partition's leader and all other brokers; clients and ZooKeeper reach it"

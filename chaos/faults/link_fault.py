@@ -1,6 +1,6 @@
-"""What the faults that only put toxics on links share: how they heal, and what shows that bytes are held back.
+"""The base of faults that only put toxics on links: heals the links, and checks whether bytes are held back.
 
-Owns that. Which links, and which toxics, are each fault's own.
+Does not own which links and which toxics: each fault does.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.damage import stats_of
 from chaos.schedules.kinds import Hits
 
-#: Recorded where there are no counters.
+#: Recorded if there are no counters.
 NO_COUNTERS = "none: an external Toxiproxy has no counters"
 _HOLDS_MS = 2_500
 
 
 class LinkFault(Fault):
-    """Its damage is on links alone, and healed with them."""
+    """A fault whose damage is only on links."""
 
     reach: ClassVar[Reach] = "clients"
     hits: ClassVar[Hits] = "traffic"
@@ -31,7 +31,7 @@ class LinkFault(Fault):
         return Probe(clear, {"links_clear": clear})
 
     async def held_back(self, links: Sequence[str], seen: MutableMapping[str, Any], interval_ms: float) -> Probe:
-        """Whether these links come to hold bytes back, and how many. Without counters the toxics must be in place."""
+        """Whether these links hold bytes back, and how many. Without counters, whether the toxics are in place."""
 
         async def held() -> bool:
             now = await stats_of(self.cluster.links, links)

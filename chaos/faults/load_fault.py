@@ -1,7 +1,7 @@
-"""What the faults on the load share: they need a load that gapless started. Owns the refusal of a run without one.
+"""The base of faults on the load, which need a load that gapless started. Owns the refusal of a run without one.
 
-Coordinators exist for clients that die, stop or restart. What the load had recorded before remains evidence, and what
-was in flight has the outcome that its client learns, or ``info``.
+Coordinators exist for clients that die, stop or restart. Everything that the load has recorded before the fault remains
+evidence. Requests in flight get the outcome that their client learns, else ``info``.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ _CHECKPOINTS = (
 
 
 class LoseCheckpoint(LostFiles):
-    """Which one is drawn unless it is given. Without it, the broker recovers the values from its logs or the leader."""
+    """The checkpoint is drawn, unless given. The broker recovers its values from its logs or from the leader."""
 
     name = "lose-checkpoint"
     summary = "SIGKILL a partition's leader and remove one of its checkpoints; restart it"
     accepts = (one_of("checkpoint", *_CHECKPOINTS),)
 
     def _what(self) -> str:
-        # the one of log starts has no line, and may not be there, unless records were deleted
+        # the log start checkpoint is never drawn: unless records were deleted, it is empty or missing
         drawn = self.random.choice([each for each in _CHECKPOINTS if not each.startswith("log-start")])
         self._checkpoint = self.injection.parameters.get("checkpoint") or drawn
         return f"its {self._checkpoint}"

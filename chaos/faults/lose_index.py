@@ -1,9 +1,9 @@
 """``lose-index``: a partition has no indexes when its former leader is restarted.
 
-Nor any producer snapshots, which can be rebuilt just as indexes can. The ``.txnindex`` stays: in segments that a start
-does not read, a missing one means that nothing was aborted, as in Kafka (docs/log.md "Starting"). The broker is shut
-down cleanly first, unless it is to be killed: only then is the index of the active segment on disk, and a start trusts
-what it finds.
+Its producer snapshots are removed, too, since they can be rebuilt like indexes. The ``.txnindex`` files stay: in
+segments that are not read at a start, a missing file means that nothing was aborted, as in Kafka (docs/log.md
+"Starting"). The broker is shut down cleanly first, unless ``kill`` is given. After a clean stop, the index of the
+active segment is on disk, and the next start trusts the files that it finds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chaos.faults.rolling_restart import STOP_MS
 
 
 class LoseIndex(LostFiles):
-    """All of them are rebuilt from the batches."""
+    """The broker rebuilds all these files from the batches."""
 
     name = "lose-index"
     summary = "stop a partition's leader and remove the partition's indexes and snapshots; restart it"

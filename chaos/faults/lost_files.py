@@ -1,4 +1,4 @@
-"""What faults that remove files from the disk of a stopped broker share. Which files is each fault's own."""
+"""The base of faults that stop a broker and remove files from its disk. Does not own which files: each fault does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LostFiles(KillLeader):
 
     @abstractmethod
     def _what(self) -> str:
-        """Draw which files are lost; returns their name for the record."""
+        """Draw which files are lost. Returns what they are, in words, for the record."""
 
     @abstractmethod
     def _where(self) -> tuple[str, Collection[str]]:

@@ -1,5 +1,7 @@
-"""The machine under one broker, its disk, clock and memory: what a fault may do to it and observe. Owns the shapes
-only."""
+"""The interface of a broker's machine to faults: its disk, its clock and its memory. Owns only the interface.
+
+``chaos.conductor.broker_machine`` implements it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """What a broker's process says about its own disk and clock.
+    """What a broker's process reports about its own disk and clock.
 
-    ``failed_calls``, ``syncs`` and ``delayed_syncs`` count from its start. ``ahead_ms`` is the measured difference
-    between its wall clock and the conductor's.
+    ``failed_calls``, ``syncs`` and ``delayed_syncs`` count since its start. ``ahead_ms`` is how far its wall clock is
+    ahead of the conductor's, as measured.
     """
 
     failed_calls: int
@@ -36,7 +38,7 @@ class LostFile:
 
 @dataclass(frozen=True, slots=True)
 class FlippedBit:
-    """A flipped bit: its segment, the byte, and the first offset of the batch."""
+    """A flipped bit: the name of its segment, the byte's position in it, and the base offset of its batch."""
 
     segment: str
     position: int
@@ -47,56 +49,58 @@ class Machine(Protocol):
     """Disk, clock and memory of one broker."""
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
-        """Make these calls to the disk fail with this error (``EIO``) from now on."""
+        """Make these calls to the disk fail with this error (such as ``EIO``) from now on."""
         ...
 
     async def heal(self) -> None:
-        """Make calls succeed again."""
+        """Make disk calls succeed again."""
         ...
 
     async def delay_syncs(self, delay_ms: int) -> None:
-        """Make each sync take this much longer; 0 to stop."""
+        """Make each sync take this much longer; 0 ends that."""
         ...
 
     async def set_clock(self, ahead_ms: int, drift_ppm: int) -> None:
-        """Set the wall clock's lead and how much faster it runs; 0 and 0 for the real one."""
+        """Move the wall clock ahead, and make it run faster by ``drift_ppm``. 0 and 0 restore the real clock."""
         ...
 
     async def see(self) -> MachineState | None:
-        """None if the process does not answer."""
+        """The current state; None if the process does not answer."""
         ...
 
     async def lose_power(self, seed: int, word: str) -> int:
-        """Kill the process and remove what was not synced in files with ``word`` in their paths; returns the bytes
-        lost."""
+        """Kill the process and remove unsynced data from files with ``word`` in their paths. Returns the lost bytes."""
         ...
 
     async def failures(self) -> int:
-        """The number of failed calls on record, over all lives of the broker."""
+        """The number of recorded disk calls that failed, over all processes of this broker."""
         ...
 
     async def take_memory(self, spare_kb: int) -> None:
-        """Have the process get no more memory, and take what it has free but for this. It may end before it answers."""
+        """Keep the process from getting more memory, and use up its free memory except ``spare_kb`` KiB.
+
+        The process may end before it answers, which is not an error.
+        """
         ...
 
     async def give_memory(self) -> None:
-        """Lift the limit, and give back what was taken. Raises ``OSError`` if the process has ended."""
+        """Lift the memory limit, and free what was used up. Raises ``OSError`` if the process has ended."""
         ...
 
     async def memory_limit(self) -> int | None:
-        """How far the system lets the address space of the process grow; None if without end."""
+        """The limit on the address space of the process in bytes; None if there is none."""
         ...
 
     async def halts(self) -> int:
-        """How often the broker has halted since it got no more memory, over all of its lives."""
+        """How often this broker has halted for lack of memory, over all of its processes."""
         ...
 
     async def loaded(self) -> Mapping[str, Any]:
-        """What the broker's journal last said about loading its logs."""
+        """The last entry about loading logs in the broker's journal; empty if there is none."""
         ...
 
     async def remove(self, directory: str, endings: Collection[str]) -> list[LostFile]:
-        """Remove the files with these endings from a directory in the data directory (``""``: itself)."""
+        """Remove the files with these endings from a subdirectory of the data directory ("": the directory itself)."""
         ...
 
     async def present(self, files: Collection[str]) -> int:
@@ -104,33 +108,33 @@ class Machine(Protocol):
         ...
 
     async def remove_directory(self, directory: str) -> None:
-        """Remove a directory of the data directory with all that is in it."""
+        """Remove a subdirectory of the data directory with everything in it."""
         ...
 
     async def wipe(self) -> int:
-        """Remove all that is in the data directory of a broker that is down; the bytes that its files had."""
+        """Remove everything in the data directory of a broker that is down. Returns the bytes that its files had."""
         ...
 
     async def held_bytes(self) -> int:
-        """The bytes of the segments in the data directory."""
+        """The bytes of all segments in the data directory."""
         ...
 
     async def directories(self, prefix: str) -> tuple[str, ...]:
-        """The directories in the data directory whose names begin so, those of deleted replicas among them."""
+        """The subdirectories of the data directory with this prefix, including those of deleted replicas."""
         ...
 
     async def segments(self, directory: str) -> int:
-        """How many segments there are in a directory of the data directory."""
+        """The number of segments in a subdirectory of the data directory."""
         ...
 
     async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
-        """Flip a bit in one of its closed segments; None if it has none."""
+        """Flip a bit in a closed segment of a subdirectory; None if it has no closed segment."""
         ...
 
     async def bad_batches(self, directory: str) -> int:
-        """How many batches in it have a wrong checksum."""
+        """The number of batches with a wrong checksum in a subdirectory of the data directory."""
         ...
 
     async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether a reader of this broker finds the batch at this offset to be damaged."""
+        """Whether a consumer that reads from this broker finds that the batch at this offset is damaged."""
         ...

@@ -1,8 +1,8 @@
-"""What the faults on single members of a group share: who is in the group, and who succeeded whom.
+"""The base of faults on single members of a group: finds out who is in the group, and who succeeded whom.
 
-Owns that. A member that takes a place after an order names it (``loadgen.group_plan.MemberName``), so the coordinator
-itself shows that the order was carried out. A coordinator keeps the first ``client.id`` of a static member, as Kafka's
-does (KIP-345): there, a new member id shows the succession.
+A member that takes a place after an order has the order's number in its name (``loadgen.group_plan.MemberName``), so
+the coordinator itself shows that the order was carried out. For a static member, the coordinator keeps the first
+``client.id``, as in Kafka (KIP-345); there, a new member id shows the succession. Does not own what is done to members.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ _LOOK_MS = 100.0
 
 
 class MemberFault(LoadFault):
-    """A fault on members, one by one. ``_returned`` has each place that was seen, with the newest order it told;
-    ``_ids`` the newest member id of each static one.
+    """A fault on single members.
+
+    ``_returned`` maps each place in the group to the newest order in its members' names. ``_ids`` maps the instance id
+    of each static member to its newest member id.
     """
 
     needs_load = "members"
 
     async def heal(self) -> None:
-        """Nothing to undo: the place of a member that crashed or was closed is taken again anyway."""
+        """Undo nothing: the load fills the place of a member that crashed or was closed anyway."""
 
     def _start(self) -> None:
         self._returned: dict[tuple[str, int], int] = {}
         self._ids: dict[str, str] = {}
 
     async def _at_work(self) -> dict[MemberName, SeenMember]:
-        """The newest of each place in the group. Raises PreconditionMissing if there are fewer than two, or not ours.
+        """The newest member of each place in the group. Members that crashed a short time ago may be included.
 
-        One that crashed a short time ago may still be in it.
+        Raises PreconditionMissing if there are fewer than two, or if they are not from this run's load.
         """
         newest = {
             (name.process, name.place): (name, each) for name, each in sorted((await self._in_group() or {}).items())
@@ -46,7 +48,7 @@ class MemberFault(LoadFault):
         return found
 
     async def _in_group(self) -> dict[MemberName, SeenMember] | None:
-        """The members in the group now; None while no one can tell."""
+        """The members that are in the group now; None if no broker reports the group."""
         known = await self.cluster.members(GROUP)
         if known is None:
             return None
@@ -59,7 +61,7 @@ class MemberFault(LoadFault):
         return found
 
     async def _back(self, members: Mapping[MemberName, SeenMember], number: int, timeout_ms: float) -> bool:
-        """Whether all of these places were seen taken again after that order, within the time."""
+        """Whether all these places are taken again, after order ``number``, within ``timeout_ms``."""
 
         async def all_back() -> bool:
             await self._in_group()

@@ -1,9 +1,9 @@
 """``memory-pressure``: a broker has little memory left, and gets no more.
 
-Its address space may not grow any further (``RLIMIT_AS`` of one process, which anyone may lower), and what its heaps
-have free is taken, but for a little. Nothing is taken from the machine, the load or the other brokers. Sooner or later
-some allocation fails, anywhere: a broker halts then (``cluster.seams.out_of_memory``), since its state may be
-half changed. Others take over, and it is started again.
+Its address space may not grow any further (``RLIMIT_AS`` of this process, which needs no privileges), and most of the
+free memory in its heaps is used up. Nothing is taken from the machine, the load or the other brokers. Sooner or later
+some allocation fails, anywhere in the code. The broker then halts (``cluster.seams.out_of_memory``), because its state
+may be inconsistent. Other brokers take over, and it is restarted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaos.faults.base import Probe
 from chaos.faults.ends_on_its_own import EndsOnItsOwn
 from chaos.faults.machine import Machine
 
-#: What is left to it, in KiB, where nothing is said; and the most that may be.
+#: The bounds of the drawn free memory in KiB, and the most that an injection may ask for.
 _SPARE_KB = (0, 256)
 MOST_SPARE_KB = 65_536
 _ANSWER_MS = 5_000
@@ -43,7 +43,7 @@ class MemoryPressure(EndsOnItsOwn):
         broker = await super().choose()
         drawn = self.random.randint(*_SPARE_KB)
         self._spare_kb = int(self.injection.parameters.get("spare_kb", drawn))
-        # here: what fails on the way to the limit must still be seen to be over
+        # here and not in inject(), which may fail: the second probe needs it in any case
         self._before = await self.cluster.reaction()
         return f"{broker}, left with {self._spare_kb} KiB"
 

@@ -1,7 +1,7 @@
-"""What faults share that change the cluster through its admin APIs: asking every broker, and waiting until they agree.
+"""The base of faults that change the cluster through its admin APIs: asks every broker, and waits until all agree.
 
-Owns that. Which order is given, and what it must lead to, is each fault's own. Such a fault takes nothing away by
-force: it changes the cluster while the load runs, and changes it back.
+Such a fault breaks nothing by force: it changes the cluster while the load runs, and changes it back. Does not own
+which orders are given, or what they must lead to: each fault does.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from chaos.faults.admin_orders import ClusterOrders, SeenReplicas
 from chaos.faults.base import Fault, PreconditionMissing, Reach, until
 from chaos.schedules.kinds import Hits
 
-#: How long brokers may take to carry an order out, and all of them to learn of it.
+#: How long brokers may take to carry out an order and learn of the result.
 DONE_MS = 20_000
-#: The topic's setting that says how long a replica that was deleted stays on the disk under another name. A minute is
-#: usual: as long as that, something of the fault would be left.
+#: The topic setting for how long a deleted replica stays on disk under another name. The default is a minute, for which
+#: something of the fault would be left.
 DELETE_DELAY = "file.delete.delay.ms"
 SOON_MS = "100"
 
 
 class OrderFault(Fault):
-    """A fault by orders to the controller. It bites only where brokers run that carry them out."""
+    """A fault that gives orders to the controller."""
 
     reach: ClassVar[Reach] = "journals"
     hits: ClassVar[Hits] = "traffic"
@@ -34,11 +34,11 @@ class OrderFault(Fault):
         return self.cluster.orders
 
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
-        """The topic as each broker that runs reports it; nothing for one that does not answer."""
+        """The partitions of the topic as each running broker reports them; empty for one that does not answer."""
         return [{} if each is None else each for each in await self._answers(topic)]
 
     async def is_unknown(self, topic: str) -> bool:
-        """Whether every broker that runs says that there is no such topic; one that does not answer says nothing."""
+        """Whether every running broker answers that the topic does not exist."""
         found = await self._answers(topic)
         return bool(found) and all(each is not None and not each for each in found)
 
@@ -54,7 +54,7 @@ class OrderFault(Fault):
         return max(seen, key=lambda each: each.leader_epoch)
 
     async def agree(self, topic: str, partition: int, fits: Callable[[SeenReplicas], bool]) -> bool:
-        """Whether all brokers that run report the partition and it fits, waiting for it within reason."""
+        """Whether all running brokers report the partition in a state that ``fits``. Waits up to ``DONE_MS``."""
 
         async def all_do() -> bool:
             told = await self.told(topic)
@@ -63,11 +63,11 @@ class OrderFault(Fault):
         return await self.wait(all_do)
 
     async def wait(self, condition: Callable[[], Awaitable[bool]]) -> bool:
-        """Whether the condition becomes true in time."""
+        """Whether the condition becomes true within ``DONE_MS``."""
         return await until(condition, clock=self.clock, timeout_ms=DONE_MS, interval_ms=100)
 
     async def configured(self, topic: str, values: Mapping[str, str]) -> int:
-        """How many brokers describe the topic with these values, waiting within reason for all that run."""
+        """How many running brokers describe the topic with these values. Waits for all of them up to ``DONE_MS``."""
         running = await self._running()
         agreeing = 0
 
@@ -81,7 +81,7 @@ class OrderFault(Fault):
         return agreeing
 
     async def held(self, topic: str, partition: int) -> Mapping[int, int]:
-        """The bytes of the partition by broker, of those that hold it."""
+        """The bytes of the partition on each broker that has a replica."""
         found = await asyncio.gather(*(self.orders.held_on(each, topic) for each in self.cluster.broker_ids))
         pairs = zip(self.cluster.broker_ids, found, strict=True)
         return {broker_id: each[partition] for broker_id, each in pairs if each is not None and partition in each}

@@ -1,6 +1,6 @@
-"""What partitions of the network share: some links are cut both ways while others stay whole, and pings show both.
+"""The base of network partitions: cuts some links in both directions, while others stay intact. Pings show both.
 
-Owns that. Which links are cut is each fault's own. A link is directed, so what two brokers send each other takes two.
+Does not own which links are cut: each fault does. A link is directed, so two brokers have two links with each other.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 from chaos.faults.damage import LinkTraffic, stats_of
 from chaos.faults.link_fault import NO_COUNTERS
 
-#: How long a ping through a link that is cut is waited for, and one through a link that is not.
+#: How long a probe waits for a ping through a link that is cut, and through one that is intact.
 _SILENT_MS = 700
 _ANSWER_MS = 3_000
 _AGAIN_MS = 8_000
 
 
 class NetworkPartition(Fault):
-    """Bites when pings through every link that is cut get no answer and bytes are held or dropped on each of them,
-    while pings through the links that must stay whole are answered.
+    """Bites when pings through the cut links get no answer, bytes are held or dropped on each of these links, and pings
+    through the links that must stay intact are answered.
 
     It is over when pings through all of them are answered again and every replica is in its ISR.
     """
@@ -37,8 +37,8 @@ class NetworkPartition(Fault):
     _whole: Sequence[str]
 
     def _cuts(self, links: Iterable[str], whole: Iterable[str]) -> str:
-        """Take these links for those to cut, and those for the others; what is cut, for the record."""
-        # of a cluster that others started, only the links of clients are there
+        """Set the links to cut and the ones that must stay intact. Returns a description for the record."""
+        # in a cluster that gapless did not start, only links of clients exist
         self._links, self._whole = list(links), [link for link in whole if link in self.cluster.link_names]
         self._lossless = bool(self.injection.parameters.get("lossless", self.random.random() < 0.5))
         if missing := [link for link in self._links if link not in self.cluster.link_names]:
@@ -63,7 +63,7 @@ class NetworkPartition(Fault):
         return Probe(hit and silent and len(whole) == len(self._whole), seen)
 
     async def _stopped_on_each(self, seen: dict[str, object]) -> bool:
-        """Whether something was held or dropped on each of the links; without counters they must be in place."""
+        """Whether bytes were held or dropped on each cut link. Without counters, whether the toxics are in place."""
         now = await stats_of(self.cluster.links, self._links)
         if now is None or self._before is None:
             seen["counters"] = NO_COUNTERS
@@ -93,18 +93,18 @@ class NetworkPartition(Fault):
         return (await self.cluster.reaction()).since(self._reaction).figures()
 
     async def _pinged(self, links: Sequence[str], timeout_ms: int) -> list[str]:
-        """The links through which a ping of ours is answered in time."""
+        """The links through which a ping is answered within ``timeout_ms``."""
         pings = await asyncio.gather(*(self.cluster.links.ping(link, timeout_ms=timeout_ms) for link in links))
         return [link for link, took_ms in zip(links, pings, strict=True) if took_ms is not None]
 
 
 def between(some: Iterable[int], others: Iterable[int]) -> list[str]:
-    """The links on which these brokers reach the others, and those on which the others reach them."""
+    """The links from these brokers to the others, and from the others to these brokers."""
     pairs = [(one, other) for one in some for other in others]
     return [link for one, other in pairs for link in (f"b{one}-b{other}", f"b{other}-b{one}")]
 
 
 def _stopped(before: LinkTraffic, now: LinkTraffic) -> int:
-    """What is held now, and what was dropped since."""
+    """The bytes that are held now, plus those that were dropped since ``before``."""
     dropped = now.dropped_request_bytes + now.dropped_response_bytes
     return now.held_bytes + dropped - before.dropped_request_bytes - before.dropped_response_bytes

@@ -1,7 +1,7 @@
-"""What the pauses of a broker share: SIGSTOP it, SIGCONT it after a while. Owns that; which broker is each pause's own.
+"""The base of faults that pause one broker: SIGSTOP, and SIGCONT after a while. Does not own which broker.
 
 A pause lasts longer than the broker's ZooKeeper session, so the broker wakes up as a zombie: it still believes that it
-leads, or coordinates, what another broker has taken over.
+leads or coordinates what another broker has taken over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Pause(Fault):
 
     @abstractmethod
     async def noted(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether another broker took over, waiting for it within reason; and what shows it."""
+        """Whether another broker has taken over, and the figures that show it. Waits for that for a limited time."""
 
     async def inject(self) -> None:
         await asyncio.to_thread(self.cluster.process(self._broker_id).suspend)

@@ -1,7 +1,7 @@
-"""What the pauses of coordinators share: SIGSTOP at a step, when its frame has come by, for longer than the session.
+"""The base of faults that pause a coordinator at a step: SIGSTOP while its frame is held, for longer than the session.
 
-The frame is delivered once the process is stopped: a request waits until the zombie wakes up, and a response reaches
-its client at once.
+The frame is delivered once the process is stopped. A request then waits until the zombie wakes up; a response reaches
+its client at once. Does not own which steps there are (``steps``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaos.faults.pause import Pause
 
 
 class PauseCoordinator(AtStep, Pause):
-    """Bites when the process is stopped, does not respond, and another broker coordinates what it coordinated."""
+    """Bites when the process is stopped, does not respond, and another broker has become the coordinator."""
 
     async def inject(self) -> None:
         await self.at_step(super().inject, lossy=False)

@@ -8,7 +8,7 @@ from chaos.faults.steps import STEPS
 
 
 class PauseGroupCoordinator(PauseCoordinator):
-    """It wakes up to a commit or a member that belongs to its successor by then."""
+    """When it wakes up, it finds a commit or a member for which its successor is responsible by then."""
 
     name = "pause-group-coordinator"
     summary = "SIGSTOP the coordinator of a group at a JoinGroup, SyncGroup or OffsetCommit; SIGCONT it"

@@ -1,7 +1,8 @@
-"""What the pauses of load processes share: SIGSTOP until coordinators have given up on its clients, then SIGCONT.
+"""The base of faults that pause a load process: SIGSTOP until coordinators have given up on its clients, then SIGCONT.
 
-Owns that; which clients a coordinator gives up on, and what shows it, is each pause's own. The process stops with
-everything that its clients have open: connections, transactions, partitions. It wakes up as a zombie, without knowing.
+The process stops while its clients have connections, transactions and partitions open. It wakes up as a zombie that
+does not know that its transactions and partitions are gone. Does not own which clients a coordinator gives up on, or
+what shows it: each fault does.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from chaos.faults.load_fault import LoadFault
 
 
 class PauseLoad(LoadFault):
-    """Bites when the process is stopped, and some coordinator has given up on clients of it."""
+    """Bites when the process is stopped, and a coordinator has given up on at least one of its clients."""
 
     targets = ("partition", "process")
 
     @property
     @abstractmethod
     def part(self) -> LoadPart:
-        """Whose processes it stops."""
+        """The part of the load whose processes it stops."""
 
     async def choose(self) -> str:
         names = sorted(self._load.processes(self.part))
@@ -54,15 +55,15 @@ class PauseLoad(LoadFault):
         return Probe(not stopped and is_back, {"stopped": stopped, **seen})
 
     async def look_before(self) -> None:
-        """Note what the probe needs before the process is stopped. Raises PreconditionMissing."""
+        """Called before the process is stopped, to note what the probe needs. Raises PreconditionMissing."""
 
     async def look_after(self) -> None:
-        """The same, right after it is stopped."""
+        """Called right after the process is stopped, to note what the probe needs."""
 
     @abstractmethod
     async def given_up(self) -> dict[str, Any]:
-        """On how many of its clients coordinators gave up, waiting for it within reason."""
+        """Figures on how many of its clients coordinators gave up on. Waits for that for a limited time."""
 
     @abstractmethod
     async def back(self) -> tuple[bool, dict[str, Any]]:
-        """Whether its clients are at work again, waiting for it within reason."""
+        """Whether its clients work again, and the figures that show it. Waits for that for a limited time."""

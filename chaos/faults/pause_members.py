@@ -1,7 +1,7 @@
 """``pause-members``: SIGSTOP a process of group members until the group has removed them; SIGCONT it.
 
-All members with one client go silent at once, usually half of the group. They wake up as zombies: with partitions that
-belong to others now, and with commits or whole transactions of a generation that is over.
+All members with one client go silent at once, usually half of the group. They wake up as zombies: other members own
+their partitions, and their commits and transactions belong to an old generation.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _LOOK_MS = 100.0
 
 
 class PauseMembers(PauseLoad):
-    """Bites when the process is stopped, and none of the members that it had is in the group anymore."""
+    """Bites when the process is stopped, and none of its members is in the group anymore."""
 
     name = "pause-members"
     summary = "SIGSTOP a process of group members until their sessions expire; SIGCONT it"
     part = "members"
     needs_load = "members"
-    #: The session of the load's members, and a rebalance.
+    #: Longer than the session of the load's members, plus a rebalance.
     duration_s = (8.0, 10.0)
     recovery_s = 4.0
 
@@ -54,7 +54,7 @@ class PauseMembers(PauseLoad):
         return rejoined, {"rejoined": rejoined}
 
     async def _members(self) -> frozenset[str] | None:
-        """The member ids of this process that are in the group; None while no one can tell."""
+        """The member ids of this process that are in the group; None if no broker reports the group."""
         known = await self.cluster.members(GROUP)
         if known is None:
             return None

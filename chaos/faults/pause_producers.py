@@ -21,16 +21,16 @@ _LOOK_MS = 200.0
 
 
 class PauseProducers(PauseLoad):
-    """Bites when the process is stopped, and some of its ids have another epoch than when it was stopped."""
+    """Bites when the process is stopped, and the producer epoch of at least one of its ids has changed since then."""
 
     name = "pause-producers"
     summary = "SIGSTOP a process of transactional producers until they are fenced (timeout, or a rival); SIGCONT it"
     part = "producers"
     needs_load = "producers"
-    #: The default timeout of the load's transactions, and the time until that is noticed.
+    #: Longer than the default timeout of the load's transactions, plus the time until the coordinator notices.
     duration_s = (16.0, 18.0)
     recovery_s = 5.0
-    #: Nothing else that needs transactions would bite meanwhile.
+    #: No other fault that needs transactions could bite meanwhile.
     hits = "everything"
 
     async def look_before(self) -> None:

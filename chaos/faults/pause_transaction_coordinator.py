@@ -8,7 +8,7 @@ from chaos.faults.steps import STEPS
 
 
 class PauseTransactionCoordinator(PauseCoordinator):
-    """It wakes up to a request, or markers to send, that belong to its successor by then."""
+    """When it wakes up, it finds a request or markers for which its successor is responsible by then."""
 
     name = "pause-transaction-coordinator"
     summary = "SIGSTOP the coordinator of a transactional id at a step of its transaction; SIGCONT it"

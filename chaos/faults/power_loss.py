@@ -1,8 +1,9 @@
 """``power-loss``: the machine of a partition's leader loses power, and gets it back.
 
-Harder than a kill: the page cache goes as well. Of each file's unsynced bytes all, some or none are left, and files
-whose names were not synced are gone (``cluster.seams.power_loss``). Injected only while every replica is in sync:
-others have what it loses. Kafka does not promise more, and neither do we without syncing each append (docs/faults.md).
+Harder than a kill, because the page cache is lost, too. Of each file's unsynced bytes, all, some or none are left, and
+files whose names were not synced are gone (``cluster.seams.power_loss``). Injected only while every replica is in sync,
+so that others have what it loses. Without a sync after each append, neither Kafka nor gapless promises more
+(docs/faults.md).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class PowerLoss(KillLeader):
     summary = "kill a partition's leader and remove what it had not synced from its disk; restart it"
     reach: ClassVar[Reach] = "machines"
     recovery_s = 5.0
-    #: Who else went away now could take the only copy of what is lost here.
+    #: If another broker went away meanwhile, it could have the only copy of what is lost here.
     hits = "everything"
     loses_data = True
     needs_sync = True
@@ -36,7 +37,7 @@ class PowerLoss(KillLeader):
 
     @property
     def _word(self) -> str:
-        """Text in the paths of the files that lose something."""
+        """A text that the paths of the affected files contain; "" affects all files."""
         return ""
 
     async def inject(self) -> None:

@@ -1,6 +1,6 @@
-"""How a cluster reacted to a fault, as the brokers' journals tell it: leader epochs, ISRs and logs that were cut. Pure.
+"""Counts how a cluster reacted to a fault, from the brokers' journals: leader epochs, ISR changes, truncations. Pure.
 
-Owns the counting. Reads no file; what a fault makes of the figures is its own.
+Reads no file. Does not own what the figures mean for a fault.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: The event of a journal that tells a partition's new leader, leader epoch and ISR.
+#: The journal event for a partition's new leader, leader epoch or ISR.
 PARTITION_CHANGED = "partition-changed"
-#: And the one that reports a follower's cut.
+#: The journal event for a truncation of a follower's log.
 TRUNCATED = "log-truncated"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReaction:
-    """Counts over all partitions of a topic: leader epochs that began, changes of an ISR, logs that lost a tail."""
+    """Counts over all partitions of a topic: leader epochs that began, ISR changes, and truncations of logs."""
 
     leader_epochs: int = 0
-    #: None: not told
+    #: None if it is not known
     isr_changes: int | None = 0
     truncations: int = 0
 
     def since(self, before: ClusterReaction) -> ClusterReaction:
-        """What came after ``before``, which is an earlier count from the same source."""
+        """The difference from ``before``, an earlier count from the same source."""
         told = self.isr_changes is not None and before.isr_changes is not None
         return ClusterReaction(
-            # no broker may answer now, or only some
+            # not below 0, since fewer brokers may answer now
             max(0, self.leader_epochs - before.leader_epochs),
             (self.isr_changes or 0) - (before.isr_changes or 0) if told else None,
             self.truncations - before.truncations,
         )
 
     def figures(self) -> dict[str, int]:
-        """For the record: what is told."""
+        """The known figures, for the record."""
         isr_changes = {} if self.isr_changes is None else {"isr_changes": self.isr_changes}
         return {"leader_epochs": self.leader_epochs, **isr_changes}
 
 
 def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReaction:
-    """Count the changes of this topic's partitions in the entries of all journals."""
+    """Count the changes of this topic's partitions in these journal entries."""
     ours = [each for each in entries if each.get("topic") == topic]
     cuts = sum(each.get("event") == TRUNCATED and each["offset"] < each["log_end_offset"] for each in ours)
     changes = [each for each in ours if each.get("event") == PARTITION_CHANGED]
@@ -56,7 +56,7 @@ def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReactio
 
 
 def told_epochs(epochs: Iterable[int]) -> ClusterReaction:
-    """The same from each partition's leader epoch in Metadata, which is all that brokers without journals tell."""
+    """The same from the leader epoch of each partition in Metadata, for brokers without journals."""
     return ClusterReaction(sum(max(0, each) for each in epochs), None)
 
 

@@ -1,8 +1,7 @@
 """``reassign-partitions``: a partition of the load moves to other brokers, and back, while it is written and read.
 
-With a broker that has no replica of it, one replica is replaced by a new one there. Without one (as many replicas as
-brokers), a replica is removed, its data with it, and comes back from nothing. Either way two moves are made: what
-heals this fault is a move, too.
+If some broker has no replica of the partition, one replica moves there. If every broker has one, a replica is removed
+with its data, and later added again without any data. The heal is a move, too, so there are always two moves.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from chaos.faults.accepted import one_of
 from chaos.faults.base import PreconditionMissing, Probe
 from chaos.faults.order_fault import DELETE_DELAY, SOON_MS, OrderFault
 
-#: The part of the leader's bytes that a new replica must have copied, which is less while they are written.
+#: The share of the leader's bytes that a new replica must have copied. It is below 1 because the leader still writes.
 _COPIED = 0.5
 
 
 class ReassignPartitions(OrderFault):
-    """Bites when all brokers report the other replicas, all in sync, the former replica's data is gone from its disk,
-    and a new replica has copied what the leader has."""
+    """Bites when all brokers report the new assignment with every replica in sync, the removed replica's data is gone
+    from its disk, and a new replica has copied what the leader has."""
 
     name = "reassign-partitions"
     summary = "move a partition under load to other brokers, and back; a new replica must copy all of it"
     duration_s = (2.5, 4.0)
     recovery_s = 4.0
-    #: Until the way back is over, one replica is missing or being filled.
+    #: Until the move back is over, one replica is missing or incomplete.
     hits = "broker"
     needs_sync = True
     least_replicas = 2
@@ -68,7 +67,7 @@ class ReassignPartitions(OrderFault):
         copied_bytes = 0 if self._incoming is None else await self._copied(self._incoming)
         seen = {"replicas": list(self._target), "moved": moved, "removed_data": removed, "copied_bytes": copied_bytes}
         if not removed:
-            # Under its own name, it was never deleted; under its last one, it waits for its removal.
+            # a directory with the partition's name was never deleted; one with a suffix still waits for its removal
             seen["directories_left"] = await self._left(self._outgoing)
         return Probe(moved and removed and (self._incoming is None or copied_bytes > 0), seen)
 
@@ -98,7 +97,7 @@ class ReassignPartitions(OrderFault):
         return Probe(back and copied_bytes > 0 and removed and configured and rejoined, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """Where no broker was free, only the way back has a new replica that copies."""
+        """Both probes must succeed: if every broker had a replica, only the move back has a replica that copies."""
         return during.effective and after.effective
 
     async def _settled(self, replicas: Sequence[int]) -> bool:
@@ -111,7 +110,7 @@ class ReassignPartitions(OrderFault):
         )
 
     async def _is_removed(self, broker_id: int) -> bool:
-        """Whether nothing of the partition is left on this broker: neither told, nor on its disk."""
+        """Whether this broker neither reports the partition anymore nor has anything of it on its disk."""
 
         async def nothing() -> bool:
             told = await self.orders.held_on(broker_id, self.cluster.topic)
@@ -120,18 +119,18 @@ class ReassignPartitions(OrderFault):
         return await self.wait(nothing)
 
     async def _left(self, broker_id: int) -> list[str]:
-        """The partition's directories on this broker's disk, also those that wait for their removal."""
+        """The partition's directories on this broker's disk, including those that wait for their removal."""
         on_disk = await self.cluster.machine(broker_id).directories(self._directory)
         return [name for name in on_disk if name == self._directory or name.startswith(f"{self._directory}.")]
 
     async def _copied(self, broker_id: int) -> int:
-        """The bytes that this broker has of the partition; 0 if they are too few to be what the leader has."""
+        """The bytes that this broker has of the partition; 0 if that is less than ``_COPIED`` of the leader's bytes."""
         held = await self.held(self.cluster.topic, self._partition)
         mine, most = held.get(broker_id, 0), max(held.values(), default=0)
         return mine if mine > 0 and mine >= _COPIED * most else 0
 
 
 def _moved(replicas: Sequence[int], outgoing: int, incoming: int | None) -> tuple[int, ...]:
-    """The replicas with the new one in the place of the old one, or without the old one."""
+    """The replicas with ``incoming`` in place of ``outgoing``, or without ``outgoing`` if there is no new one."""
     changed = [incoming if each == outgoing else each for each in replicas]
     return tuple(each for each in changed if each is not None)

@@ -1,7 +1,7 @@
 """``refuse``: clients' connections to a leader end, and new ones are refused for a while, as if no one listened.
 
-The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well and
-stays leader.
+The proxy closes its listener, so the operating system refuses connections (Toxiproxy's ``enabled: false``). The broker
+is healthy and stays leader.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.faults.down_link import DownLink
 
 
 class Refuse(DownLink):
-    """Producers' and readers' links to the leader of a partition, or ``link: NAME``."""
+    """Takes down the links of producers and readers to the leader of a partition, or ``link: NAME``."""
 
     name = "refuse"
     summary = "end clients' connections to a leader and refuse new ones"

@@ -1,7 +1,7 @@
-"""What faults on single frames share: which API, which number is the first, how many, and on which links.
+"""The base of faults on single frames: chooses the API, the first frame, the number of frames, and the links.
 
-Owns that choice. What is done to these frames, and what shows it, is each fault's own. A response belongs to the API of
-its request.
+Does not own what is done to these frames, or what shows it: each fault does. A response belongs to the API of its
+request.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from chaos.faults.frame_fault import FrameFault
 from chaos.faults.link_fault import NO_COUNTERS
 from cluster.protocol.apis import ApiKey
 
-#: By the names that Kafka has for them: ``Produce``, ``LeaderAndIsr``.
+#: Kafka's name of each API (``Produce``, ``LeaderAndIsr``) -> its key.
 APIS = {each.name.title().replace("_", ""): each for each in ApiKey}
 
-#: The parameters of all of them.
+#: The parameters that all these faults have.
 WHICH_FRAMES: tuple[Rule, ...] = (
     Rule("api", "the name of an API of Kafka's (Produce, Fetch, Metadata, ...)", lambda value: value in APIS),
     integer("nth", 1, 1_000_000),
@@ -29,14 +29,15 @@ WHICH_FRAMES: tuple[Rule, ...] = (
 
 
 class RequestFault(FrameFault):
-    """The target is one ``link: NAME``, or all links that lead to the leader of the partition: those of clients and
-    those of the other brokers. ``nth`` and ``count`` count on each of them.
+    """Acts on frames of one ``link: NAME``, or of all links of clients and brokers to the leader of the partition.
+
+    ``nth`` and ``count`` apply to each link separately.
     """
 
     hits_client_links = True
     targets = ("partition", "link")
     accepts: ClassVar[tuple[Rule, ...]] = WHICH_FRAMES
-    #: What is drawn from: what goes to a leader all the time.
+    #: The APIs to draw from: leaders get these requests all the time.
     drawn_apis: ClassVar[tuple[str, ...]] = ("Produce", "Fetch")
 
     _direction: Literal["request", "response"] = "request"
@@ -61,7 +62,7 @@ class RequestFault(FrameFault):
 
     @abstractmethod
     def _draw(self) -> str:
-        """Draw what else the parameters leave open; what is done, for the record."""
+        """Draw the other values that the parameters do not set. Returns what is done, in words, for the record."""
 
     def _count(self, drawn: int) -> int:
         return int(self.injection.parameters.get("count") or drawn)
@@ -73,7 +74,7 @@ class RequestFault(FrameFault):
     async def _with_consequence(
         self, acted: Probe, entry: str, counter: Callable[[LinkTraffic], int], timeout_ms: float
     ) -> Probe:
-        """The probe of what the proxy acted on, and whether a counter of these links has grown since the injection."""
+        """Add to the probe ``acted`` whether ``counter`` has grown on these links since the injection, as ``entry``."""
         seen = dict(acted.seen)
 
         async def grown() -> bool:

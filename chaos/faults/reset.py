@@ -45,7 +45,7 @@ class Reset(LinkFault):
                 seen["counters"] = NO_COUNTERS
                 return await self.damage.in_place()
             closed = seen["closed_connections"] = now.closed_connections - self._before.closed_connections
-            # clients close connections as well: of one that was reset, what had been sent is lost
+            # clients close connections, too; only a reset also loses bytes
             lost = seen["dropped_bytes"] = self._dropped(now) - self._dropped(self._before)
             return bool(closed > 0 and lost > 0)
 
@@ -62,6 +62,6 @@ class Reset(LinkFault):
             now = await self.cluster.links.stats(self._link)
             return now is None or before is None or now.request_bytes > before.request_bytes
 
-        # A leader that has moved meanwhile may get no more: that is no leftover.
+        # if leadership has moved, this broker may get no requests, so this is only recorded
         flowing = await until(flows, clock=self.clock, timeout_ms=2_000)
         return Probe(clear, {"link_clear": clear, "flows_again": flowing})

@@ -1,7 +1,7 @@
 """``restart-members``: each member of the group is closed and restarted, one after the other.
 
-As in a rolling deployment. A dynamic member leaves the group, which causes a rebalance, and another one joins; a static
-one stays, and its successor with the same ``group.instance.id`` gets the same assignment.
+This is like a rolling deployment. A dynamic member leaves the group, which causes a rebalance, and another one joins. A
+static member does not leave, and its successor with the same ``group.instance.id`` gets the same assignment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class RestartMembers(MemberFault):
 
     name = "restart-members"
     summary = "close each member of the group and restart it, one after the other, static members included"
-    #: It takes what it takes: six members, each with a rebalance or two.
+    #: Long enough for six members, each with a rebalance or two.
     duration_s = (6.0, 9.0)
     recovery_s = 4.0
 

@@ -10,7 +10,7 @@ from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
 from chaos.faults.kill_several import KillSeveral
 
-#: How often a broker is killed, where nothing is said.
+#: The bounds of the drawn number of kills.
 _ROUNDS = (3, 5)
 
 
@@ -19,7 +19,7 @@ class RestartStorm(KillSeveral):
 
     name = "restart-storm"
     summary = "SIGKILL random brokers one after the other, restarting each at once without waiting for its ISRs"
-    #: It takes what it takes: a broker that comes back waits for the end of its previous session.
+    #: Long, because a broker that comes back waits for the end of its previous session.
     duration_s = (10.0, 14.0)
     accepts = (integer("rounds", 2, 20),)
 
@@ -40,6 +40,6 @@ class RestartStorm(KillSeveral):
     async def bites(self) -> Probe:
         reacted = await self._reacted()
         is_whole = len(self._steps) == len(self._turns) and self._all_died
-        # brokers of others do not tell; their leader epochs must show it
+        # brokers that gapless did not start report no ISR changes, so their leader epochs must show it
         changed = reacted.get("isr_changes", 1) > 0
         return Probe(is_whole and changed, {"steps": self._steps, **reacted})

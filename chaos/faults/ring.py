@@ -1,7 +1,7 @@
 """``ring``: the brokers form a ring, and each reaches only its neighbors there.
 
-Jepsen's majorities ring: each broker sees a majority, and no two see the same one. In a ring of three, all are
-neighbors, so there each reaches only the next one: its links to the one before are cut.
+Jepsen's majorities ring: each broker sees a majority, and no two brokers see the same one. In a ring of three, all
+brokers are neighbors. So there, each reaches only the next one; its links to the previous one are cut.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ class Ring(NetworkPartition):
 
 
 def reached_in_ring(order: Sequence[int]) -> list[str]:
-    """The links that stay whole if brokers are in this order."""
+    """The links that stay intact in a ring with this order."""
     steps = (1,) if len(order) == 3 else (1, -1)
     return [f"b{one}-b{order[(place + step) % len(order)]}" for place, one in enumerate(order) for step in steps]

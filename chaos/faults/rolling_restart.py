@@ -21,7 +21,7 @@ class RollingRestart(Fault):
     name = "rolling-restart"
     summary = "shut down each broker cleanly and restart it, one after the other"
     reach: ClassVar[Reach] = "clean-stop"
-    #: It takes what it takes: three brokers, each down, up and back in every ISR.
+    #: Long enough for three brokers to stop, start and rejoin every ISR, one after the other.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0
     least_replicas = 2

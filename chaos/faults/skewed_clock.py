@@ -1,7 +1,7 @@
-"""What faults on a broker's clock share: its wall clock differs from that of all others, until it is corrected.
+"""The base of faults on a broker's wall clock: makes it differ from those of the others, and corrects it.
 
-The monotonic clock is left alone, as on a real machine. Nothing may fail: only what depends on the wall clock (log
-append times, retention, transaction timeouts) may be early or late.
+The monotonic clock stays right, as on a real machine. Nothing may fail: only what depends on the wall clock (log append
+times, retention, transaction timeouts) may happen early or late. Does not own by how much: each fault does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from chaos.faults.base import Fault, Probe, Reach, until
 
-#: A reading that is this far from the truth is one of a clock that is right.
+#: A clock that is off by at most this much counts as right.
 _RIGHT_MS = 250
 _LOOK_MS = 100
 
@@ -22,7 +22,7 @@ class SkewedClock(Fault):
     reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 1.5
-    #: A broker that is killed meanwhile comes back with a clock that is right.
+    #: A kill would end the fault, because a new process has the right clock.
     hits = "traffic"
     needs_fault_port = True
 
@@ -30,12 +30,12 @@ class SkewedClock(Fault):
 
     @abstractmethod
     def _asked(self) -> tuple[int, int]:
-        """How many milliseconds it is moved forward, and how many parts per million it runs too fast."""
+        """By how many ms the clock is moved forward, and by how many parts per million it runs too fast."""
 
     @property
     @abstractmethod
     def _off_ms(self) -> float:
-        """How far off it is expected to be."""
+        """By how many ms the clock is expected to be off."""
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
@@ -75,5 +75,5 @@ class SkewedClock(Fault):
         return Probe(right and rejoined, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """A broker has one clock: the end of another fault, or a new process, may have corrected it before."""
+        """Also requires that the clock was still off at the heal: another fault or a restart may have corrected it."""
         return during.effective and (self._at_the_end is None or self._is_off(self._at_the_end))

@@ -11,7 +11,7 @@ from chaos.faults.accepted import integer
 from chaos.faults.slowed_link import SlowedLink
 from cluster.seams.units import ms_of_seconds, seconds_of_microseconds
 
-#: As many slices of our own are sent to measure the pauses.
+#: The measurement sends this many slices.
 _SLICES = 100
 
 
@@ -34,7 +34,7 @@ class Slicer(SlowedLink):
 
     @property
     def nominal_ms(self) -> float:
-        # no slice is larger, so that there are at least as many
+        # no slice is larger than slice_bytes, so there are at least this many
         return ms_of_seconds(seconds_of_microseconds(_SLICES * self._delay_us))
 
     def toxic(self) -> tuple[str, Mapping[str, int]]:

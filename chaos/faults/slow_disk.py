@@ -12,20 +12,20 @@ from chaos.faults.base import Fault, Probe, Reach, until
 from cluster.seams.units import ms_of_seconds
 
 _DELAY_MS = 400
-#: Segments that were rolled are synced within a second, the high watermarks are written every five.
+#: Long enough for a sync: rolled segments are synced within a second, and high watermarks are written every five.
 _SYNC_MS = 8_000
 _TIMED = "gapless_background_disk_seconds_sum"
 
 
 class SlowDisk(Fault):
-    """Bites when syncs took at least that long, as the disk saw it and as the broker measured it."""
+    """Bites when syncs took at least this long, according to the disk and to the broker's own measurement."""
 
     name = "slow-disk"
     summary = "make each sync to the disk of a partition's leader take 0.4 s longer"
     reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 2.0
-    #: A broker that is killed meanwhile comes back with a fast disk.
+    #: A kill would end the fault, because a new process has a fast disk.
     hits = "traffic"
     accepts = (integer("delay_ms", 10, 5_000),)
     needs_fault_port = True
@@ -56,7 +56,7 @@ class SlowDisk(Fault):
             waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
             if state is None or waited_ms < self._delay_ms:
                 return False
-            # counted from its start, those of an earlier fault among them
+            # the counter may include syncs that an earlier fault delayed
             return state.delayed_syncs > self._delayed_before and state.last_sync_ms >= self._delay_ms
 
         both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
@@ -70,7 +70,7 @@ class SlowDisk(Fault):
         return Probe(both, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """A broker has one disk: the end of another fault, or a new process, may have made it fast before."""
+        """Also requires that the disk was still slow at the heal: another fault or a restart may have ended that."""
         return during.effective and self._is_slow
 
     async def heal(self) -> None:
@@ -87,7 +87,7 @@ class SlowDisk(Fault):
             state = await machine.see()
             if state is None or first is None:
                 return False
-            # not the next one, which may have begun before
+            # not the next sync, which may have begun before the heal
             return state.syncs > first.syncs + 1 and state.last_sync_ms < self._delay_ms
 
         synced = await until(fast, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)

@@ -1,7 +1,7 @@
-"""What faults share that slow clients' links down: pings show by how much, before, during and after.
+"""The base of faults that slow down the links of clients: pings before, during and after show by how much.
 
-Owns the measurement. Which toxic it is, and by how much it must delay pings, is each fault's own. It needs no counters
-of the proxy, so the proof is the same on an external Toxiproxy.
+Owns the measurement, which needs no counters of the proxy and so works with an external Toxiproxy. Does not own which
+toxic is used, or by how much it must delay pings: each fault defines that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar
 from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.link_fault import LinkFault
 
-#: Which share of the nominal delay is enough: the rest is left to timers and other requests.
+#: The share of the nominal delay that must be measured. The rest allows for timers and other requests.
 ENOUGH = 0.5
 _PATIENCE_MS = 10_000
 _BASE_PINGS = 3
@@ -38,20 +38,20 @@ class SlowedLink(LinkFault):
     @property
     @abstractmethod
     def nominal_ms(self) -> float:
-        """By how much the toxic delays a ping of ``burst_bytes`` on average."""
+        """The average time in ms by which the toxic delays a ping of ``burst_bytes``."""
 
     @property
     def burst_bytes(self) -> int:
-        """How much is sent to measure the link."""
+        """How many bytes are sent to measure the link."""
         return 0
 
     @abstractmethod
     def toxic(self) -> tuple[str, Mapping[str, int]]:
-        """The type of the toxic, and its attributes."""
+        """The type of the toxic and its attributes."""
 
     @abstractmethod
     def draw(self) -> str:
-        """Draw what the parameters leave open. Returns it in words, for the record."""
+        """Draw the values that the parameters do not set. Returns them in words, for the record."""
 
     async def choose(self) -> str:
         self._links = await self._wanted()
@@ -78,12 +78,12 @@ class SlowedLink(LinkFault):
         mean_ms = sum(late_ms) / len(late_ms) if late_ms else 0.0
         seen = {"links": self._links, "expected_ms": round(self.nominal_ms), "late_ms": round(mean_ms)}
         more = await self._more(late_ms)
-        # without a ping before, what is late now may have been late before
+        # without a ping before the fault, the delay may not be due to the fault
         is_late = self._is_measured and mean_ms >= ENOUGH * self.nominal_ms
         return Probe(is_late and more.effective, {**seen, **more.seen})
 
     async def _more(self, late_ms: list[float]) -> Probe:
-        """What else must be seen in the measurements."""
+        """Any further condition on the measurements."""
         return Probe(True)
 
     async def gone(self) -> Probe:
@@ -94,13 +94,13 @@ class SlowedLink(LinkFault):
             last[:] = await self._measured(1)
             return not last or last[0] - self._base_ms < ENOUGH * self.nominal_ms
 
-        # no answer at all is another fault's: a broker that is dead
+        # no answer at all means that another fault has killed the broker
         over = await until(quick, clock=self.clock, timeout_ms=_PATIENCE_MS)
         left = {"still_late_ms": round(max(0.0, last[0] - self._base_ms))} if last else {}
         return Probe(clear and over, {"links_clear": clear, **left})
 
     async def _measured(self, pings: int) -> list[float]:
-        """How long pings on these links take, one after the other; without those that are not answered."""
+        """The times in ms of this many pings, one after the other, on the links in turn. Skips unanswered ones."""
         found = []
         for number in range(pings):
             link = self._links[number % len(self._links)]

@@ -1,8 +1,8 @@
-"""``starve-cpu``: a broker gets a small share of the time: it is stopped and continued several times a second.
+"""``starve-cpu``: a broker gets only a small share of CPU time, by being stopped and resumed several times a second.
 
-As on a machine that is shared with others: the broker is never away for as long as its session, but everything that it
-does takes several times as long. Short stops are used, since a process with a higher priority needs rights that few
-have, and would take the time of all brokers of the machine.
+This is like a machine shared with others: the broker is never gone for as long as its session, but everything that it
+does takes several times as long. A competing process with a higher priority would need privileges, and would slow down
+all brokers on the machine.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ logger = logging.getLogger(__name__)
 #: How long the broker is stopped at a time.
 BURST_MS = 200
 _PERCENT = (60, 85)
-#: This many answers are awaited while it lasts.
+#: The probe waits for this many answers of the broker.
 _ANSWERS = 8
 _ANSWER_MS = 5_000
-#: At least this part of what was asked for must have been measured.
+#: At least this share of the requested effect must be measured.
 _ENOUGH = 0.5
 
 
 class StarveCpu(Fault):
-    """Bites when the broker was stopped for at least half of the share that was to be taken from it, and an answer of
-    it took at least half as long as one stop."""
+    """Bites when the broker was stopped for at least half of the requested share of the time, and one of its answers
+    took at least half as long as a stop."""
 
     name = "starve-cpu"
     summary = "take most of the CPU time of a partition's leader by stopping it for moments, again and again"
@@ -67,18 +67,18 @@ class StarveCpu(Fault):
             asked_ms = self.clock.monotonic_ms()
             await until(answers, clock=self.clock, timeout_ms=_ANSWER_MS, interval_ms=10)
             worst_ms = max(worst_ms, self.clock.monotonic_ms() - asked_ms)
-            # not in step with the stops
+            # a random pause, so that questions are not in step with the stops
             await asyncio.sleep(seconds_of_ms(self.random.uniform(10, BURST_MS)))
         taken = round(100 * self._stopped_ms / max(1, self.clock.monotonic_ms() - self._began_ms))
         seen = {"broker": self._broker_id, "taken_percent": taken, "longest_answer_ms": worst_ms}
         return Probe(taken >= _ENOUGH * self._percent and worst_ms >= _ENOUGH * BURST_MS, seen)
 
     async def heal(self) -> None:
-        # not cancelled: a thread that is about to stop the process would do so after all
+        # not cancelled, because a thread that is about to stop the process would still do so
         self._over.set()
         if self._task is not None:
             await self._task
-        # not only if it is known to run: it would stay stopped
+        # also if it is unknown whether it runs, because it could stay stopped
         if self._process is not None and not await self._has_ended(self._broker_id):
             await asyncio.to_thread(self._process.resume)
 
@@ -93,7 +93,7 @@ class StarveCpu(Fault):
         )
 
     async def _bursts(self, process: Process) -> None:
-        """Stop and continue until it is over. A process that ended meanwhile is left alone."""
+        """Stop and resume the process until the fault is over or the process has ended."""
         runs_ms = BURST_MS * (100 - self._percent) / self._percent
         try:
             while await self._runs(self._broker_id) and not self._over.is_set():
@@ -108,7 +108,7 @@ class StarveCpu(Fault):
             logger.debug("broker %d cannot be stopped: %r", self._broker_id, error)
 
     async def _pause(self, timeout_ms: float) -> None:
-        """So long, or until it is over."""
+        """Wait for ``timeout_ms``, or until the fault is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds_of_ms(timeout_ms)):
                 await self._over.wait()

@@ -1,7 +1,7 @@
-"""Steps of a transaction and of a group at which a coordinator can be hit: which frame marks each, and on which links.
+"""The steps of a transaction and of a group at which a coordinator can be broken: the frame of each, and its links.
 
-Owns the tables and the trap: the frame is held when it comes by, so that a broker can be broken at exactly that step.
-How it is broken is each fault's own.
+Owns the table of steps, and the trap that holds such a frame, so that a broker can be broken at exactly that step. Does
+not own how the broker is broken: each fault does.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock
 
-#: How long a frame of the step that was drawn is waited for before the others have their turns.
+#: How long the trap waits for a frame of the drawn step before it tries others.
 _PATIENCE_MS = 4_000
-#: How long a turn of another step is.
+#: How long it then waits for each step in turn.
 _TURN_MS = 1_500
 _LOOK_MS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorStep:
-    """A frame that a coordinator receives from clients, or sends to them or to another broker."""
+    """A frame that a coordinator receives from clients, or sends to them or (``to_brokers``) to another broker."""
 
     name: str
     api_keys: tuple[ApiKey, ...]
@@ -61,7 +61,7 @@ _WORDS: Mapping[CoordinatorOf, str] = {"transaction": "transactional id", "group
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A coordinator, and one of those that it coordinates."""
+    """A coordinator, and one transactional id or group that it coordinates (``key``)."""
 
     kind: CoordinatorOf
     key: str
@@ -74,7 +74,10 @@ class Seat:
 async def choose_seat(
     cluster: ClusterUnderTest, kind: CoordinatorOf, random: Random, wanted: str | None = None
 ) -> Seat:
-    """The coordinator of the given ID or group, or else of a drawn one that is in use. Raises PreconditionMissing."""
+    """The coordinator of ``wanted`` or, with None, of a drawn transactional id or group. Raises PreconditionMissing.
+
+    The id or group must be in use, and the coordinator must run.
+    """
     found = await cluster.coordinated(kind)
     if not found:
         raise PreconditionMissing(f"no {_WORDS[kind]} is in use")
@@ -88,7 +91,7 @@ async def choose_seat(
 
 
 async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout_ms: float) -> bool:
-    """Whether another broker takes over what it coordinated, within the time."""
+    """Whether another broker becomes the coordinator within ``timeout_ms``."""
 
     async def moved() -> bool:
         found = await cluster.coordinator(seat.kind, seat.key)
@@ -98,9 +101,9 @@ async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout
 
 
 class Trap:
-    """Holds the first frame of a step on its way from or to one broker, on whichever link it appears.
+    """Holds the first frame of a step from or to one broker, on any of its links.
 
-    ``lossy``: what is held is dropped when the trap is removed.
+    ``lossy``: the held frame is dropped when the trap is removed.
     """
 
     def __init__(self, cluster: ClusterUnderTest, seat: Seat, clock: Clock, damage: Damage, *, lossy: bool) -> None:
@@ -111,8 +114,10 @@ class Trap:
         self._lossy = lossy
 
     async def wait(self, drawn: CoordinatorStep, others: Sequence[CoordinatorStep]) -> CoordinatorStep | None:
-        """The step at which a frame is held now: the drawn one, or another if it does not occur; or None if none does
-        within ``OCCASION_MS``."""
+        """Wait until a frame of the drawn step is held or, if none comes, one of the ``others``; returns its step.
+
+        Returns None if no such frame comes within ``OCCASION_MS``.
+        """
         give_up_ms = self._clock.monotonic_ms() + OCCASION_MS
         step, turn_ms = drawn, _PATIENCE_MS if others else OCCASION_MS
         turns = cycle([*others, drawn])

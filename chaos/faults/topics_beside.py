@@ -1,8 +1,8 @@
-"""What faults share that work on topics beside the load: creating them, and leaving nothing of them behind.
+"""The base of faults that work on topics of their own: creates the topics, and leaves nothing of them behind.
 
-A run declares its own topic with all partitions and settings, and every record in it is accounted for. So what would
-change that happens in topics of the fault's own, on the same brokers, controller and disks. Their names carry the
-run's topic, so that anyone who meets one knows where it comes from.
+A run declares its own topic with its partitions and settings, and accounts for every record in it. So faults that would
+change these work on other topics, on the same brokers, controller and disks. The names of these topics begin with that
+of the run's topic, so that anyone who finds one knows where it comes from. Does not own what is done to the topics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_REPLICAS = 3
 
 
 class TopicsBeside(OrderFault):
-    """Has topics of its own. Heal deletes them all; the fault is over when no broker has anything of them."""
+    """Uses topics of its own. The heal deletes them; the fault is over when no broker has anything of them."""
 
     reach: ClassVar[Reach] = "topics"
 
@@ -29,7 +29,7 @@ class TopicsBeside(OrderFault):
 
     @property
     def replicas(self) -> int:
-        """How many each partition has."""
+        """The replication factor of its topics: the number of brokers, at most three."""
         return min(_MOST_REPLICAS, len(self.cluster.broker_ids))
 
     def topic_name(self, number: int = 0) -> str:
@@ -37,9 +37,9 @@ class TopicsBeside(OrderFault):
         return f"{self.cluster.topic}-beside-{self._label}-{number}"
 
     async def make(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Create it, with as many replicas as brokers, at most three."""
+        """Create a topic with ``replicas`` replicas, whose data is removed soon after it is deleted."""
         if topic not in self._made:
-            self._made.append(topic)  # before it is there: what fails halfway must be undone, too
+            self._made.append(topic)  # before it is created, because a failed attempt must be undone, too
         whole = {DELETE_DELAY: SOON_MS, **(config or {})}
         await self.orders.create_topic(topic, partitions, self.replicas, whole)
 
@@ -52,8 +52,10 @@ class TopicsBeside(OrderFault):
         return Probe(left == (0, 0), {"topics_known": left[0], "replica_directories": left[1]})
 
     async def left(self) -> tuple[int, int]:
-        """How many of the topics brokers may still know, and directories of replicas on disks, deleted ones included;
-        waiting within reason until there is neither."""
+        """The number of topics that some broker may still know, and of replica directories on disks, even deleted ones.
+
+        Waits up to ``DONE_MS`` until both are 0.
+        """
         known = directories = 0
 
         async def none() -> bool:
@@ -66,7 +68,7 @@ class TopicsBeside(OrderFault):
         return known, directories
 
     async def directories(self) -> dict[int, tuple[str, ...]]:
-        """The directories of replicas of its topics on each broker's disk."""
+        """The replica directories of its topics, by broker."""
         ids = self.cluster.broker_ids
         prefix = f"{self.cluster.topic}-beside-{self._label}-"
         found = await asyncio.gather(*(self.cluster.machine(broker_id).directories(prefix) for broker_id in ids))

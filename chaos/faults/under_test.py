@@ -1,7 +1,7 @@
-"""The cluster as a fault sees it: what it may observe, and the few things it may do. Owns that shape alone.
+"""The interface of the cluster to faults: what they may observe, and the few things they may do.
 
-The real thing is ``chaos.conductor.breakable_cluster``. Links, disks, processes, orders and loads have shapes of their
-own.
+Owns only the interface; ``chaos.conductor.breakable_cluster`` implements it. Links, machines, processes, orders and the
+load have their own interfaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CoordinatorOf = Literal["transaction", "group"]
 
 
 class ClusterUnderTest(Protocol):
-    """What a fault may observe of the cluster, and the few things it may do to it."""
+    """What a fault may observe about the cluster, and the few things it may do to it."""
 
     @property
     def topic(self) -> str: ...
@@ -45,13 +45,13 @@ class ClusterUnderTest(Protocol):
 
     @property
     def is_own(self) -> bool:
-        """Whether gapless started its brokers, which then have journals and counters."""
+        """Whether gapless started the brokers. Only these have journals and counters."""
         ...
 
     def process(self, broker_id: int) -> Process: ...
 
     async def life(self, broker_id: int) -> ProcessLife:
-        """Whether the broker's process runs: asked here, since it may take a command of others and seconds."""
+        """Whether the broker's process runs. Asynchronous, because the check may be a command that takes seconds."""
         ...
 
     def machine(self, broker_id: int) -> Machine:
@@ -59,12 +59,14 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory, and point its links at its new ports; waits for a start
-        in progress."""
+        """Start a dead broker again on its own data directory, and point its links to it.
+
+        If it is being started already, wait for that instead.
+        """
         ...
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
-        """Ask a broker to stop cleanly (a controlled shutdown); whether it did, in time."""
+        """Ask a broker to stop cleanly (a controlled shutdown). Returns whether it did within ``timeout_ms``."""
         ...
 
     def stopped_cleanly(self, broker_id: int) -> bool:
@@ -72,11 +74,11 @@ class ClusterUnderTest(Protocol):
         ...
 
     def zookeeper(self) -> Process | None:
-        """ZooKeeper's process, None if it is not ours."""
+        """ZooKeeper's process; None if gapless did not start it."""
         ...
 
     async def restart_zookeeper(self) -> None:
-        """Restart a dead ZooKeeper on its data directory and its port; waits for a start in progress."""
+        """Restart a dead ZooKeeper with its data and its port. If it is starting already, wait for that instead."""
         ...
 
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
@@ -84,54 +86,54 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def journaled(self, event: str, broker_id: int | None = None) -> int:
-        """How often the brokers' journals name this event: one broker's, or those of all together."""
+        """How often this event is in the brokers' journals: in that of one broker or, with None, in all of them."""
         ...
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
-        """(leader, leader epoch) as reported by the other brokers, None if there is no leader now."""
+        """(leader, leader epoch) as the brokers report it; None if there is no leader now."""
         ...
 
     async def replicas(self, partition: int) -> tuple[int, ...]:
-        """The brokers that have a replica, in the order of the assignment; empty if no broker knows."""
+        """The brokers with a replica, in the order of the assignment; empty if no broker reports them."""
         ...
 
     async def isr(self, partition: int) -> frozenset[int]:
-        """The ISR as its leader tells it; empty if no broker knows."""
+        """The ISR, as reported with the highest leader epoch; empty if no broker reports it."""
         ...
 
     async def reaction(self) -> ClusterReaction:
-        """What the controllers' journals hold of the topic's partitions so far."""
+        """How the topic's partitions have changed so far, according to the brokers' journals."""
         ...
 
     async def elections(self, topic: str, partition: int, reason: str) -> int:
-        """How many leader epochs of a partition began for this reason, as the controllers' journals have it."""
+        """How many leader epochs of a partition began for this reason, according to the brokers' journals."""
         ...
 
     async def controller(self) -> int | None: ...
 
     async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
-        """The transactional ids or groups in use, each with the broker that says it coordinates it."""
+        """The transactional ids or groups in use, each with the id of the broker that coordinates it."""
         ...
 
     async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
-        """Where most brokers say the coordinator of this transactional id or group is; None if they know of none."""
+        """The coordinator of this transactional id or group, according to most brokers; None if none reports one."""
         ...
 
     @property
     def load(self) -> LoadUnderTest | None:
-        """The load of the run; None if others use the cluster."""
+        """The load of the run; None without one (``gapless up``)."""
         ...
 
     async def producers(self) -> Mapping[str, ProducerSeen]:
-        """All transactional ids, as their coordinators know them."""
+        """All transactional ids, with what their coordinators report about their producers."""
         ...
 
     async def members(self, group: str) -> Sequence[SeenMember] | None:
-        """The members of a group; None if no broker says that it coordinates it."""
+        """The members of a group; None if no broker coordinates it."""
         ...
 
     async def alive(self) -> frozenset[int]:
-        """The brokers that the cluster itself counts as alive."""
+        """The brokers that the cluster counts as alive."""
         ...
 
     async def in_sync(self) -> bool:
@@ -139,9 +141,9 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def answers(self, broker_id: int, timeout_ms: int) -> bool:
-        """Whether the broker answers one request on its control listener, which has no proxy in front of it."""
+        """Whether the broker answers a request on its control listener, which has no proxy in front of it."""
         ...
 
     async def counter(self, broker_id: int, name: str) -> float | None:
-        """A counter of the broker summed over its labels; None if the broker does not answer."""
+        """The sum of a broker's counter over its labels; None if the broker does not answer."""
         ...

@@ -1,7 +1,7 @@
-"""What both ZooKeeper faults share: the target, and what happened to sessions and the controller. Breaks nothing.
+"""The base of faults on ZooKeeper: chooses the target, and records what happened to sessions and the controller.
 
-A ZooKeeper fault is gone when ZooKeeper serves requests, every broker that runs is registered with it, and every
-replica is in sync.
+A ZooKeeper fault is over when ZooKeeper serves requests, every broker that runs is registered with it, and every
+replica is in sync. Does not own what is done to ZooKeeper: each fault does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 
-#: The event of a broker's journal that says that its session was over.
+#: The event in a broker's journal for the end of its session.
 EXPIRED = "session-expired"
 #: How long the brokers may take to learn that their sessions have expired, and to register again.
 _LEARN_MS = 3_000
@@ -24,20 +24,20 @@ class ZooKeeperFault(Fault):
 
     reach: ClassVar[Reach] = "zookeeper"
     hits = "zookeeper"
-    #: What is done to it, for the refusal: "ZooKeeper cannot be ...".
+    #: The participle for the refusal: "ZooKeeper cannot be ...".
     done: ClassVar[str]
 
     @abstractmethod
     def _told(self) -> str:
-        """The target, for the record."""
+        """The description of the target, for the record."""
 
     @abstractmethod
     def _break(self) -> None:
-        """Do it to ``_process``; called in a thread."""
+        """Break ``_process``. Called in a thread."""
 
     @property
     def _ends_sessions(self) -> bool:
-        """Whether sessions are expected to expire; brokers then get time to notice."""
+        """Whether sessions are expected to expire. If so, brokers get time to notice."""
         return False
 
     async def choose(self) -> str:

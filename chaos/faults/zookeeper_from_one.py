@@ -1,6 +1,6 @@
-"""``zookeeper-from-one``: one broker loses ZooKeeper, for longer than its session, and nothing else.
+"""``zookeeper-from-one``: one broker cannot reach ZooKeeper for longer than its session, but reaches everything else.
 
-Unlike ``expire-session``, which owns the probes of session and registration, this is a network partition: bytes may be
+Unlike ``expire-session``, whose probes of session and registration it uses, this is a network partition: bytes may be
 lost, and the probe shows that every peer still reaches the broker.
 """
 
@@ -18,7 +18,7 @@ _ANSWER_MS = 3_000
 
 
 class ZookeeperFromOne(ExpireSession):
-    """Bites when, besides, what the broker sends to ZooKeeper was held or dropped, and all other brokers reach it."""
+    """Bites when ``expire-session`` would, the broker's bytes to ZooKeeper were stopped, and all peers reach it."""
 
     name = "zookeeper-from-one"
     summary = "cut the link between one broker, a partition's leader, and ZooKeeper for longer than its session"

@@ -1,7 +1,7 @@
-"""The links of a run as faults see them: named proxies on a Toxiproxy server, cut, slowed and healed.
+"""The links of a run: named proxies on a Toxiproxy server, which faults cut, slow down and heal.
 
-Owns the client side of Toxiproxy's API, through toxiproxy-python. Does not own the server (``chaos.proxy``, or an
-external Toxiproxy), nor which links there are (the topology) nor when they are cut (faults).
+Owns the client of Toxiproxy's API, on top of toxiproxy-python. Does not own the server (``chaos.proxy``, or an external
+Toxiproxy), which links exist (the topology), or when they are cut (faults).
 """
 
 from __future__ import annotations

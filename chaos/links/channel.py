@@ -1,6 +1,7 @@
-"""HTTP calls to one server: a hard timeout, no proxies from the environment, every non-2xx a typed error.
+"""Sends HTTP requests to one proxy server, with a hard timeout and a typed error for every non-2xx answer.
 
-A session per call: calls may come from several threads, and nothing is left open between them.
+Ignores proxy settings in the environment. Each call has its own session: calls may come from several threads, and no
+connection stays open between them. Does not own the API (``chaos.links.links``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CLOCK = SystemClock()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer, with what toxiproxy-python uses of a ``requests.Response``."""
+    """A 2xx answer, with the attributes of a ``requests.Response`` that toxiproxy-python uses."""
 
     status_code: int
     content: bytes
@@ -38,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One server, by host and port. Raises ``ValueError`` from :func:`parse` on anything but plain http."""
+    """One server. :meth:`parse` raises ``ValueError`` for any URL but ``http://HOST:PORT``."""
 
     host: str
     port: int
@@ -52,7 +53,7 @@ class Channel:
         return cls(parts.hostname, parts.port or 8474, timeout_s)
 
     def request(self, method: str, path: str, body: object = None) -> Answer:
-        """One call. Raises a ``LinkError`` on anything but a 2xx answer within ``timeout_s``."""
+        """Send a request, with ``body`` as JSON. Raises a LinkError unless a 2xx answer ends within ``timeout_s``."""
         what = f"{method} {path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         deadline_ms = _CLOCK.monotonic_ms() + int(ms_of_seconds(self.timeout_s))
@@ -63,7 +64,7 @@ class Channel:
                     method,
                     f"http://{host}:{self.port}{path}",
                     json=body,
-                    # requests takes urllib3's Timeout: connecting and waiting together
+                    # requests accepts urllib3's Timeout, which limits connecting and waiting together
                     timeout=Timeout(total=self.timeout_s),  # type: ignore[arg-type]
                     allow_redirects=False,
                     stream=True,
@@ -91,6 +92,6 @@ def _error(what: str, status: int, content: bytes) -> LinkError:
     text = content.decode("utf-8", "replace").strip()
     with suppress(
         ValueError, TypeError, KeyError, RecursionError
-    ):  # no JSON of Toxiproxy's: then the body itself says what is wrong
+    ):  # not Toxiproxy's JSON: use the body itself as the message
         text = json.loads(text)["error"]
     return error_for(status, f"{what}: {status} {text}")

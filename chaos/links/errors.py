@@ -1,4 +1,4 @@
-"""What can go wrong with a call to the proxy's server, as types. Every non-2xx answer is one of these."""
+"""The errors of calls to the proxy's server. Owns the types, and which one a non-2xx answer gets; makes no call."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class LinkError(Exception):
 
 
 class LinkUnreachable(LinkError):
-    """The server cannot be reached, or broke off."""
+    """The server cannot be reached, or the connection broke."""
 
 
 class LinkTimeout(LinkError):
-    """No whole answer within the hard timeout. Whether the change was made is unknown."""
+    """No complete answer arrived within the hard timeout. It is unknown whether the change was made."""
 
 
 class LinkRefused(LinkError):
-    """The server refuses what was asked (400 and others of that kind)."""
+    """The server refused the request (400 and other 4xx)."""
 
 
 class LinkNotFound(LinkError):
-    """No such link or toxic (404)."""
+    """There is no such link or toxic (404)."""
 
 
 class LinkConflict(LinkError):
-    """There is one of that name already (409)."""
+    """A link or toxic with that name exists already (409)."""
 
 
 class LinkServerError(LinkError):
@@ -36,11 +36,11 @@ class LinkServerError(LinkError):
 
 
 class LinkMismatch(LinkError):
-    """The server said yes, but its state, read back, is not what was asked for."""
+    """The server answered with success, but its state, read back, is not what was requested."""
 
 
 def error_for(status: int, message: str) -> LinkError:
-    """The typed error of a status that is not 2xx."""
+    """The error for a non-2xx status."""
     if status == 404:
         return LinkNotFound(message, status)
     if status == 409:

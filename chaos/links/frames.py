@@ -1,6 +1,7 @@
-"""What a fault does to single frames of Kafka's on a link, where its server is ours. Blocking; safe from threads.
+"""Lets faults act on single Kafka frames on a link, which only gapless's own proxy supports. Blocking; thread-safe.
 
-Owns the translation to the toxics of docs/proxy.md "Frames", and the refusal of a server that has none of them.
+Owns the translation to the toxics in docs/proxy.md "Frames", and the refusal of an external Toxiproxy. Does not own
+what the toxics do (``chaos.proxy.toxics.frames``).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def act_on_frames(
     delay_ms: int = 0,
     kept_bytes: int = 0,
 ) -> str:
-    """Act on ``count`` frames of these APIs (0: all), after the first ``skip`` of them; returns the toxic's name.
+    """Act on ``count`` frames of these APIs (0 for all) after the first ``skip``; returns the toxic's name.
 
-    ``lossy`` is for ``hold`` alone, ``delay_ms`` for ``delay``, ``kept_bytes`` for ``cut``. Raises ``LinkRefused`` on
-    an external Toxiproxy, and for ``repeat`` of responses.
+    ``lossy`` applies only to ``hold``, ``delay_ms`` to ``delay``, and ``kept_bytes`` to ``cut``. Raises LinkRefused on
+    an external Toxiproxy, and for ``repeat`` with responses.
     """
     if not links.is_gapless():
         raise LinkRefused(
@@ -51,6 +52,6 @@ def act_on_frames(
 
 
 def frames_seen(links: Links, link: str, name: str) -> FramesSeen | None:
-    """What a toxic of :func:`act_on_frames` has seen so far; None if it is not there."""
+    """The counts of a toxic that :func:`act_on_frames` added; None if the link does not have it."""
     stats = links.stats(link)
     return None if stats is None else stats.frames.get(name)

@@ -1,10 +1,11 @@
-"""toxiproxy-python, mended once: each use goes to its own server, with our timeouts and errors.
+"""Patches toxiproxy-python so that each use can have its own server, with the timeouts and errors of ``Channel``.
 
-The library reaches its server through one class, ``APIConsumer``, whose host and port are class attributes: one server
-per process. It sets no timeouts, obeys HTTP_PROXY and ignores 5xx answers (docs/reference/toxiproxy.md "Python
-library"). Its two modules therefore get a subclass in place of that class: within :func:`library` it sends through the
-channel of the current context, so any number of servers can be used side by side, also from threads; elsewhere it does
-what it always did.
+The library reaches its server through one class, ``APIConsumer``, whose host and port are class attributes, so that a
+process can use only one server. It sets no timeouts, obeys HTTP_PROXY and ignores 5xx answers
+(docs/reference/toxiproxy.md "Python library"). Importing this module replaces that class with a subclass in the
+library's two modules. Within :func:`library`, it sends through the channel of the current context, so that a process
+can use any number of servers, also from threads. Elsewhere it behaves as before. Does not send requests itself
+(``channel``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _channel: ContextVar[Channel | None] = ContextVar("toxiproxy_channel", default=N
 
 
 class _RoutedConsumer(APIConsumer):  # type: ignore[misc]
-    """Sends through the current channel; without one, as the library does."""
+    """Sends through the channel of the current context; without one, as the library does."""
 
     @classmethod
     def get(cls, url: str, params: Any = None, **kwargs: Any) -> Any:
@@ -50,9 +51,9 @@ toxiproxy.server.APIConsumer = _RoutedConsumer
 
 @contextmanager
 def library(channel: Channel) -> Iterator[toxiproxy.Toxiproxy]:
-    """The library's server object, bound to this channel for the duration of the block.
+    """The library's server object, which uses this channel inside the ``with`` block.
 
-    Raises ``LinkConflict`` where the library itself finds that a proxy exists.
+    Raises LinkConflict if the library itself finds that a proxy exists already.
     """
     token = _channel.set(channel)
     try:

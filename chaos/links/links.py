@@ -1,7 +1,8 @@
-"""Links: every call that faults and the conductor make on the proxy's server. Blocking; safe from threads.
+"""The calls that faults and the conductor make to the proxy's server. Blocking; thread-safe.
 
-Each change is read back and compared. A link is a proxy named after its topology link, opener first
-(``producers-b1``, ``b1-b2``, ``b2-zk``); *request* is its upstream stream, *response* its downstream one.
+Reads each change back and compares it. A link is a proxy that is named after its two ends, the opener first
+(``producers-b1``, ``b1-b2``, ``b2-zk``). *Request* is its upstream stream, *response* its downstream stream. Does not
+own acts on single frames (``frames``) or measurements through a link (``ping``).
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class StallModel:
 
 
 class Links:
-    """The links on one server. ``url`` is ``http://HOST:PORT``; ``timeout_s`` bounds every single call.
+    """The links on one server. ``url`` is ``http://HOST:PORT``; ``timeout_s`` limits each call to the server.
 
-    All methods raise a ``LinkError``: ``LinkUnreachable``, ``LinkTimeout``, or the one of the answer's status.
+    All methods raise a ``LinkError``: LinkUnreachable, LinkTimeout, LinkMismatch, or the one for the answer's status.
     """
 
     def __init__(self, url: str, timeout_s: float = 5.0) -> None:
@@ -67,13 +68,13 @@ class Links:
         return str(self._channel.request("GET", "/version").json()["version"])
 
     def is_gapless(self) -> bool:
-        """Whether the server is ours: it has the ``stall`` toxic and statistics."""
+        """Whether the server is gapless's own, which has more toxics and statistics."""
         if self._ours is None:
             self.server_stats()
         return bool(self._ours)
 
     def server_stats(self) -> ServerStats | None:
-        """The event-loop lag of the proxy process since last asked; None on an external server."""
+        """The event-loop lag of the proxy process since the last call; None on an external server."""
         try:
             answer = self._channel.request("GET", "/gapless/stats").json()
         except LinkNotFound:
@@ -93,7 +94,7 @@ class Links:
     # --- links
 
     def all(self) -> dict[str, LinkState]:
-        """Every link by name."""
+        """All links by name."""
         answer = self._channel.request("GET", "/proxies").json()
         return {name: link_state(state) for name, state in answer.items()}
 
@@ -101,7 +102,7 @@ class Links:
         return link_state(self._channel.request("GET", f"/proxies/{_checked(link)}").json())
 
     def create(self, link: str, upstream: str, listen: str = "127.0.0.1:0") -> str:
-        """A new link to ``upstream``; returns the ``host:port`` on which it listens."""
+        """Create a link to ``upstream`` (``host:port``); returns the ``host:port`` on which it listens."""
         with library(self._channel) as server:
             server.create(upstream=upstream, name=_checked(link), listen=listen)
         state = self.show(link)
@@ -110,7 +111,7 @@ class Links:
         return state.listen
 
     def set_upstream(self, link: str, upstream: str) -> None:
-        """Lead a link elsewhere. Its connections are dropped if that is a change; its toxics stay."""
+        """Change the upstream of a link. This closes its connections, unless nothing changes. Its toxics stay."""
         before = self.show(link)
         self._channel.request("POST", f"/proxies/{link}", {"upstream": upstream})
         state = self.show(link)
@@ -124,7 +125,7 @@ class Links:
             raise LinkMismatch(f"{link} is still there after it was deleted")
 
     def disable(self, link: str) -> None:
-        """Refuse connections and drop those there are; toxics stay."""
+        """Close the link's connections and refuse new ones. Its toxics stay."""
         with self._proxy(link) as proxy:
             proxy.disable()
         _expect(link, "enabled", self.show(link).enabled, False)
@@ -137,7 +138,7 @@ class Links:
     # --- toxics
 
     def toxics(self, link: str) -> list[ToxicState]:
-        """Request side first, each side in the order in which bytes meet them."""
+        """The toxics of a link: those for requests first, in each direction in the order in which bytes pass them."""
         answer = self._channel.request("GET", f"/proxies/{_checked(link)}/toxics").json()
         return [toxic_state(toxic) for toxic in answer]
 
@@ -150,7 +151,7 @@ class Links:
         toxicity: float = 1.0,
         name: str | None = None,
     ) -> ToxicState:
-        """Put a toxic at the end of a stream; ``name`` defaults to ``TYPE_STREAM``, as on the server."""
+        """Add a toxic to the end of a stream. ``name`` defaults to ``TYPE_STREAM``, as on the server."""
         toxic_name = _checked(name or f"{type}_{stream}")
         wanted = dict(attributes or {})
         with self._proxy(link) as proxy:
@@ -164,7 +165,7 @@ class Links:
     def update_toxic(
         self, link: str, name: str, attributes: Mapping[str, int] | None = None, toxicity: float | None = None
     ) -> ToxicState:
-        """Change some attributes or the toxicity; the others stay. (The library lacks this call.)"""
+        """Change some attributes of a toxic, or its toxicity; the others stay. (The library lacks this call.)"""
         body: dict[str, object] = {"attributes": dict(attributes or {})}
         if toxicity is not None:
             body["toxicity"] = toxicity
@@ -182,10 +183,10 @@ class Links:
     # --- what faults do
 
     def cut(self, link: str, direction: Direction, *, lossless: bool, name: str = "cut") -> tuple[str, ...]:
-        """Let nothing pass; returns the names of the toxics, for :meth:`remove_toxic`, or use :meth:`heal`.
+        """Let no bytes pass; returns the names of the toxics for :meth:`heal`.
 
-        Lossless: bytes are held and arrive at heal (``bandwidth`` 0). Lossy: bytes are dropped, and the connections
-        that there are close at heal (``timeout`` 0). ``name`` keeps several faults on one link apart.
+        If lossless, bytes are held back and arrive after the heal (``bandwidth`` 0). Otherwise bytes are dropped, and
+        existing connections close at the heal (``timeout`` 0). ``name`` tells several faults on one link apart.
         """
         kind, attributes = ("bandwidth", {"rate": 0}) if lossless else ("timeout", {"timeout": 0})
         return self.add_each(link, direction, name, kind, attributes)
@@ -200,10 +201,10 @@ class Links:
         max_ms: int,
         name: str = "stall",
     ) -> StallModel:
-        """Model packet loss: each chunk waits, with a probability, between ``min_ms`` and ``max_ms``.
+        """Model packet loss: with this probability, each chunk waits between ``min_ms`` and ``max_ms``.
 
-        An external Toxiproxy cannot roll per chunk: there every chunk waits between 0 and ``max_ms``, half of them
-        not at all (latency 0, jitter ``max_ms``). The answer says which model is in use.
+        An external Toxiproxy cannot draw per chunk: there, every chunk waits between 0 and ``max_ms``, half of them not
+        at all (latency 0, jitter ``max_ms``). The result says which model is used.
         """
         if self.is_gapless():
             attributes = {"probability_permille": round(probability * _PERMILLE), "min_ms": min_ms, "max_ms": max_ms}
@@ -212,23 +213,23 @@ class Links:
         return StallModel("latency", self.add_each(link, direction, name, "latency", foreign))
 
     def reset_connections(self, link: str, direction: Direction, name: str = "reset") -> tuple[str, ...]:
-        """Answer the next bytes of a direction with a RST to both ends, on every connection; as long as it is there."""
+        """While the toxic exists, answer the next bytes in this direction of a connection with a RST to both ends."""
         return self.add_each(link, direction, name, "reset_peer", {"timeout": 0})
 
     def delay(self, link: str, direction: Direction, *, latency_ms: int, name: str = "delay") -> tuple[str, ...]:
-        """Delay every chunk of a direction by this much, in order."""
+        """Delay every chunk in this direction by ``latency_ms``; their order is kept."""
         return self.add_each(link, direction, name, "latency", {"latency": latency_ms, "jitter": 0})
 
     def heal(self, link: str, toxics: Collection[str] | None = None) -> None:
-        """Remove every toxic of a link and enable it. Raises ``LinkMismatch`` if it is not clear then.
+        """Remove every toxic of a link and enable it. Raises LinkMismatch if it is not clear afterwards.
 
-        With ``toxics`` (the names that :meth:`cut` or :meth:`stall` gave) only those go: what other faults did to
-        the link stays.
+        With ``toxics`` (the names that :meth:`cut` or :meth:`stall` returned), remove only these, so that the damage of
+        other faults stays.
         """
         state = self.show(link)
         for toxic in state.toxics:
             if toxics is None or toxic.name in toxics:
-                with suppress(LinkNotFound):  # another caller was faster; what counts is the state below
+                with suppress(LinkNotFound):  # another caller removed it; the state is checked below
                     self.remove_toxic(link, toxic.name)
         if toxics is not None:
             return
@@ -242,7 +243,7 @@ class Links:
         return self.show(link).clear
 
     def stats(self, link: str) -> LinkStats | None:
-        """Bytes and connections of a link since it was created; None on an external server, which does not count."""
+        """Bytes and connections of a link since it was created; None on an external server, which has no counters."""
         if not self.is_gapless():
             return None
         return link_stats(self._channel.request("GET", f"/gapless/stats/{_checked(link)}").json())
@@ -251,7 +252,7 @@ class Links:
 
     @contextmanager
     def _proxy(self, link: str) -> Iterator[Any]:
-        """The library's object of a link."""
+        """The library's object for a link. Raises LinkNotFound."""
         with library(self._channel) as server:
             proxy = server.get_proxy(_checked(link))
             if proxy is None:
@@ -270,7 +271,7 @@ class Links:
     def add_each(
         self, link: str, direction: Direction, name: str, kind: str, attributes: dict[str, int]
     ) -> tuple[str, ...]:
-        """One toxic per stream of a direction, each named after ``name``; all of them or, after an error, none."""
+        """Add ``NAME-request``, ``NAME-response``, or both, by direction; after an error, none. Returns the names."""
         added: list[str] = []
         try:
             for side, stream in _STREAMS[direction]:
@@ -287,7 +288,7 @@ class Links:
 
 
 def _checked(name: str) -> str:
-    """The library puts names into addresses unquoted: only harmless ones pass. Raises ``ValueError``."""
+    """The name, if it needs no quoting in a URL, since the library does not quote names. Else raises ``ValueError``."""
     if not _NAME.match(name):
         raise ValueError(f"not a name of a link or toxic: {name!r}")
     return name

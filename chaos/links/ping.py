@@ -1,7 +1,7 @@
-"""A link as those who use it find it: a request of our own through it, a close, an attempt to connect. Blocking.
+"""Measures a link as its clients experience it: sends requests through it, closes a connection, or tries to connect.
 
-Needs no counters of the server, so an external Toxiproxy is measured in the same way. Owns the bytes and the readings
-of the clock; what a reading proves is a fault's own.
+Every function blocks. Needs no counters of the server, so it works the same with an external Toxiproxy. Owns the bytes
+that are sent and the measurement. Does not own what a measurement proves (``chaos.faults``).
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ _CLOCK = SystemClock()
 _REQUEST = struct.Struct(">ihhih")
 _API_VERSIONS = 18
 _SIZE_BYTES = 4
-#: The longest client id of ours, which pads a request.
+#: The longest client id, which pads a request.
 _PADDING_BYTES = 1_000
 
-#: How much of a request is there without padding.
+#: The size of a request without padding.
 PING_BYTES = _REQUEST.size
 
 
 def ping(address: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
-    """How many ms requests of about ``size_bytes`` in all (at least one) and their answers take, on a connection of
-    their own; None if it cannot be made, or they are not all answered in time."""
+    """The ms that requests of ``size_bytes`` in total, but at least one request, and their answers take.
+
+    Uses a new connection to ``address``, a ``host:port``. Returns None if connecting fails, or if not all requests are
+    answered within ``timeout_ms``.
+    """
     try:
         with _connected(address, timeout_ms) as connection:
             return _answered_ms(connection, timeout_ms, size_bytes)
@@ -35,7 +38,7 @@ def ping(address: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
 
 
 def close_ms(address: str, *, timeout_ms: int) -> float | None:
-    """How many ms after our end of a connection its other end comes; None if it does not come in time."""
+    """The ms from when we close our side of a connection until the other side closes; None if that takes too long."""
     try:
         with _connected(address, timeout_ms) as connection:
             _answered_ms(connection, timeout_ms, 0)
@@ -45,14 +48,14 @@ def close_ms(address: str, *, timeout_ms: int) -> float | None:
                 while connection.recv(4_096):
                     pass
             except ConnectionError:
-                pass  # a RST ends it as well
+                pass  # a RST closes it, too
             return ms_of_ns(_CLOCK.monotonic_ns() - start_ns)
     except OSError:
         return None
 
 
 def is_refused(address: str, *, timeout_ms: int) -> bool:
-    """Whether a connection is refused: no one listens."""
+    """Whether an attempt to connect is refused. A timeout does not count as a refusal."""
     try:
         _connected(address, timeout_ms).close()
     except ConnectionRefusedError:
@@ -68,7 +71,7 @@ def _connected(address: str, timeout_ms: int) -> socket.socket:
 
 
 def _answered_ms(connection: socket.socket, timeout_ms: int, size_bytes: int) -> float:
-    """Raises ``OSError``."""
+    """The ms until all requests are answered on this connection. Raises ``OSError``."""
     start_ns = _CLOCK.monotonic_ns()
     requests = _requests(size_bytes)
     connection.sendall(b"".join(requests))
@@ -79,7 +82,7 @@ def _answered_ms(connection: socket.socket, timeout_ms: int, size_bytes: int) ->
 
 
 def _requests(size_bytes: int) -> list[bytes]:
-    """As many as have this size together."""
+    """ApiVersions requests with about this total size; at least one."""
     made: list[bytes] = []
     left = size_bytes
     while left > 0 or not made:

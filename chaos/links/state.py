@@ -1,4 +1,4 @@
-"""What the server said about links, as values. Owns the parsing of its JSON; unknown keys are ignored."""
+"""The state of links and toxics as the server reports it. Owns the parsing of its JSON; ignores unknown keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToxicState:
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """One link as the server has it. ``listen`` and ``upstream`` are ``host:port``."""
+    """One link as the server reports it. ``listen`` and ``upstream`` are ``host:port``."""
 
     name: str
     listen: str
@@ -30,13 +30,13 @@ class LinkState:
 
     @property
     def clear(self) -> bool:
-        """Open, and nothing in the way."""
+        """Whether the link is enabled and has no toxic."""
         return self.enabled and not self.toxics
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStats:
-    """Bytes of one direction of a link since it was created: in = out + held + dropped + discarded."""
+    """Bytes in one direction of a link since it was created: in = out + held + dropped + discarded."""
 
     bytes_in: int
     bytes_out: int
@@ -47,8 +47,10 @@ class StreamStats:
 
 @dataclass(frozen=True, slots=True)
 class FramesSeen:
-    """What a toxic that acts on frames has seen: those that matched, those that it acted on, the last one's API, and
-    the longest delay of one."""
+    """The counts of a toxic that acts on frames: ``matched`` frames, and those that it ``acted`` on.
+
+    ``last_api_key`` is the API of the last one, ``longest_ms`` the longest delay of one.
+    """
 
     matched: int
     acted: int

@@ -1,7 +1,7 @@
-"""``host:port`` as Go's ``net`` package splits, resolves and prints it, with its texts of errors
-(docs/reference/toxiproxy.md "Errors").
+"""Splits, resolves and prints ``host:port`` like Go's ``net`` package, with its error messages.
 
-One difference: no host means 127.0.0.1, not every interface (docs/proxy.md).
+See docs/reference/toxiproxy.md "Errors". One difference: without a host, the address is 127.0.0.1 instead of every
+interface (docs/proxy.md). Opens no socket (``sockets``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ DEFAULT_HOST = "127.0.0.1"
 
 
 class AddressError(Exception):
-    """An address that cannot be used; the text is Go's."""
+    """The address cannot be used. The message is Go's."""
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port of ``host:port``, ``[v6]:port`` or ``:port``; both may be left out. Raises ``AddressError``."""
+    """Host and port of ``host:port``, ``[v6]:port`` or ``:port``. Without them, "" and 0. Raises ``AddressError``."""
     if not address:
         return "", 0
     host, colon, port_text = address.rpartition(":")
@@ -45,7 +45,7 @@ def join(host: str, port: int) -> str:
 
 
 async def resolve(address: str) -> tuple[str, int]:
-    """Numeric host and port. Raises ``AddressError``."""
+    """The numeric host, and the port, of an address. Raises ``AddressError``."""
     host, port = split(address)
     if not host:
         return DEFAULT_HOST, port

@@ -1,7 +1,6 @@
-"""The routes of the API and what they answer (docs/reference/toxiproxy.md "Routes", "Errors").
+"""The routes of the API and their answers (docs/reference/toxiproxy.md "Routes", "Errors").
 
-Owns statuses, headers and bodies.
-Decisions about proxies and toxics are the registry's.
+Owns statuses, headers and bodies. Does not own decisions about proxies and toxics (``registry``).
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ VERSION = "2.12.0"
 
 _JSON = "application/json"
 
-#: Of a body, where Go has no bound (docs/proxy.md): each takes microseconds of the loop that serves the links.
+#: The limit for the values in a body; Go has none (docs/proxy.md). Each value takes microseconds of the event loop that
+#: serves the links.
 MAX_VALUES = 20_000
-#: Before, behind or between any two values is one of these; they may also be in texts.
+#: One of these characters is next to every value, so their number is an upper bound. They may also be in strings.
 _MARKS = b",:[{"
 
-#: Proxies that are told about in one turn.
+#: The number of proxies that are encoded in one turn of the event loop.
 _AT_ONCE = 100
 
-#: Path parts in ``{braces}`` are handed to the handler in order.
+#: Gets the body, and the path parts that match ``{}``, in order.
 _ApiHandler: TypeAlias = Callable[[bytes, list[str]], Awaitable[Response]]
 
 
 class ProxyApi:
-    """Answers requests; one per server."""
+    """Answers the requests of one server."""
 
     def __init__(self, registry: Registry, lag: stats.LagMonitor) -> None:
         self._registry = registry
@@ -69,7 +69,7 @@ class ProxyApi:
         return f"ProxyApi({self._registry!r}, {self._requests} requests)"
 
     async def handle(self, request: HttpRequest) -> Response:
-        """The answer to one request; only a bug raises."""
+        """The answer to one request. Raises nothing but unexpected errors."""
         cleaned = _clean(request.path)
         if cleaned != request.path:
             query = request.target.partition("?")[2]
@@ -154,7 +154,7 @@ class ProxyApi:
         await self._registry.remove_toxic(arguments[0], arguments[1])
         return Response(204)
 
-    # --- extensions of ours
+    # --- extensions that Toxiproxy does not have
 
     async def _connections(self, _body: bytes, arguments: list[str]) -> Response:
         now = asyncio.get_running_loop().time()
@@ -167,7 +167,7 @@ class ProxyApi:
         return Response(200, body, {"Content-Type": _JSON})
 
     async def _of_all(self, told: Callable[[Proxy], object]) -> bytes:
-        """An object of all proxies by name. Links have their turns between any hundred of them."""
+        """A JSON object with ``told(proxy)`` for each proxy name. Lets links run after each hundred proxies."""
         parts = []
         for number, proxy in enumerate(self._registry.all(), 1):
             parts.append(go_json.encode(proxy.name) + b":" + go_json.encode(told(proxy)))
@@ -180,7 +180,7 @@ class ProxyApi:
 
 
 def _clean(path: str) -> str:
-    """The path without empty, ``.`` and ``..`` parts; a slash at the end stays. Go redirects to it."""
+    """The path without empty, ``.`` and ``..`` parts, to which Go redirects. Keeps a slash at the end."""
     if not path.startswith("/"):
         return "/"
     cleaned = "/" + posixpath.normpath(path).lstrip("/")
@@ -204,5 +204,5 @@ def _json(status: int, value: object) -> Response:
 
 
 def _proxy_list(proxies: list[Proxy]) -> list[dict[str, object]] | None:
-    """Go's nil slice: an empty list is ``null``."""
+    """The proxies as JSON. An empty list is ``null``, like Go's nil slice."""
     return [proxy.to_json() for proxy in proxies] or None

@@ -1,6 +1,7 @@
-"""How much one server keeps for its clients, where Toxiproxy has no bound (docs/proxy.md). Pure.
+"""Limits on how much the server keeps for its clients. Toxiproxy has none (docs/proxy.md). Pure.
 
-All of it is in one answer to GET /proxies, and links share the loop that makes that answer.
+GET /proxies returns all of it in one answer, and the event loop that encodes the answer also serves the links. Owns the
+limits. Does not own the proxies (``registry``).
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from collections.abc import Iterable
 
 from chaos.proxy import errors
 
-#: Links of a hundred brokers to each other and to their clients are about half as many.
+#: A hundred brokers have about half as many links to each other and to their clients.
 MAX_PROXIES = 20_000
-#: On all proxies together.
+#: The limit for all proxies together.
 MAX_TOXICS = 2_000
-#: Of a proxy or a toxic.
+#: The limit for the name of a proxy or a toxic.
 MAX_NAME_CHARS = 255
-#: ``listen`` or ``upstream``: the longest name of a host has 253.
+#: The limit for ``listen`` or ``upstream``. The longest host name has 253 characters.
 MAX_ADDRESS_CHARS = 300
-#: Of all names and addresses of proxies together.
+#: The limit for the names and addresses of all proxies together.
 MAX_TEXT_CHARS = 2_000_000
 
 
@@ -34,13 +35,13 @@ def check_address(field: str, address: str | None, where: str = "") -> None:
 
 
 def check_toxics(numbers: Iterable[int]) -> None:
-    """Raise ``ApiError`` 413 if there is no room for one more beside those of all proxies."""
+    """Raise ``ApiError`` 413 if no further toxic may be added. ``numbers`` has the number of toxics of each proxy."""
     if sum(numbers) >= MAX_TOXICS:
         raise errors.too_many("toxics", MAX_TOXICS)
 
 
 class ProxyTexts:
-    """Counts proxies, and the characters of their names and addresses."""
+    """Counts the proxies, and the characters of their names and addresses."""
 
     def __init__(self) -> None:
         self._chars: dict[str, int] = {}
@@ -50,7 +51,7 @@ class ProxyTexts:
         return f"ProxyTexts({len(self._chars)} proxies, {self._total} characters)"
 
     def set(self, name: str, *addresses: str) -> None:
-        """This proxy is kept with these addresses from now on. Raises ``ApiError`` 413, and changes nothing."""
+        """Count this proxy with these addresses. Raises ``ApiError`` 413, and then changes nothing."""
         chars = len(name) + sum(map(len, addresses))
         total = self._total - self._chars.get(name, 0) + chars
         if name not in self._chars and len(self._chars) >= MAX_PROXIES:
@@ -60,5 +61,5 @@ class ProxyTexts:
         self._chars[name], self._total = chars, total
 
     def forget(self, name: str) -> None:
-        """This proxy is gone."""
+        """Stop counting this proxy."""
         self._total -= self._chars.pop(name, 0)

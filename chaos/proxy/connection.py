@@ -1,7 +1,7 @@
-"""One accepted connection: the client's endpoint, the dial to the upstream, the two links between them.
+"""One accepted connection: the client's endpoint, the dial to the upstream, and the two links between them.
 
-Owns the life of a connection: accepted, dialing (beside all others, with a timeout), open, gone. Half-close is not
-kept, as in Toxiproxy: when one side ends, its bytes are delivered, then both sides close.
+Owns the life of a connection: accepted, dialing (with a timeout), open, closed. As in Toxiproxy, there are no half-open
+connections: when one side ends, its bytes are delivered, then both sides close. Does not own how bytes move (``link``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionOwner(Protocol):
-    """What a connection asks of its proxy."""
+    """The part of a proxy that a connection uses."""
 
     name: str
     upstream: str
@@ -35,7 +35,7 @@ class ConnectionOwner(Protocol):
     def random_for(self, connection_index: int, direction: PipeDirection, toxic_name: str) -> Random: ...
 
     def accepted(self, client: ProxyEndpoint) -> ProxiedConnection | None:
-        """A client connected: its connection, or None if it is to be refused."""
+        """Called when a client has connected. Returns its connection, or None to refuse it."""
         ...
 
     def dial_failed(self, connection: ProxiedConnection) -> None: ...
@@ -44,37 +44,37 @@ class ConnectionOwner(Protocol):
 
 
 class ProxyEndpoint(asyncio.Protocol):
-    """One socket of a connection: source of one link and sink of the other."""
+    """One socket of a connection: the source of one link and the sink of the other."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.lost = False
-        #: the peer sent its end; there is nothing more to read
+        #: the peer has sent its end, so there is nothing more to read
         self.ended = False
-        #: reads from this endpoint
+        #: the link that reads from this endpoint
         self.outgoing: Link | None = None
-        #: writes to this endpoint
+        #: the link that writes to this endpoint
         self.incoming: Link | None = None
         self._write_straight_to: asyncio.Transport | None = None
 
     @property
     def peer(self) -> str:
-        """``host:port`` of the other side, or ``-`` while there is none."""
+        """``host:port`` of the other side; ``-`` if not connected."""
         name = self.transport.get_extra_info("peername") if self.transport is not None else None
         return addresses.join(str(name[0]), int(name[1])) if name else "-"
 
     def wire(self, outgoing: Link, incoming: Link, to: ProxyEndpoint) -> None:
-        """Connect the links: from now on bytes flow."""
+        """Attach the links, so that bytes can flow."""
         self.outgoing = outgoing
         self.incoming = incoming
         self._write_straight_to = to.transport
 
-    # --- asyncio's calls
+    # --- called by asyncio
 
     def data_received(self, data: bytes) -> None:
         link = self.outgoing
         if link is None:
-            return  # being aborted before it was ever open
+            return  # the connection is aborted before it was open
         counters = link.counters
         counters.bytes_in += len(data)
         if link.fast and self._write_straight_to is not None:
@@ -88,7 +88,7 @@ class ProxyEndpoint(asyncio.Protocol):
         self.ended = True
         if self.outgoing is not None:
             self.outgoing.source_ended()
-        return True  # the transport stays open: what flows towards it decides when it closes
+        return True  # keep the transport open: the link that writes to it decides when it closes
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
@@ -105,7 +105,7 @@ class ProxyEndpoint(asyncio.Protocol):
         if self.incoming is not None:
             self.incoming.sink_ready()
 
-    # --- the links' calls
+    # --- called by the links
 
     def pause_reading(self) -> None:
         if self.transport is not None and not self.ended:
@@ -124,7 +124,7 @@ class ProxyEndpoint(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Close at once; what the kernel has not taken is lost."""
+        """Close at once. Bytes that the kernel has not taken are lost."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -136,7 +136,7 @@ class ProxyEndpoint(asyncio.Protocol):
 
 
 class ClientEndpoint(ProxyEndpoint):
-    """The accepted side. Reads nothing until the upstream is there."""
+    """The client's side. Reads nothing until the upstream is connected."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         super().__init__()
@@ -145,15 +145,15 @@ class ClientEndpoint(ProxyEndpoint):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        # Not from here: before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in
-        # it. In the next turn the pause comes before the first bytes are read.
+        # Pause reading in the next turn, not here: before Python 3.11.4, asyncio adds its reader after this call, which
+        # undoes a pause. The next turn is still before the first bytes are read.
         asyncio.get_running_loop().call_soon(self._hold)
         self._connection = self._owner.accepted(self)
         if self._connection is None:
             self.transport.abort()
 
     def _hold(self) -> None:
-        """Read nothing yet, unless the upstream was there at once."""
+        """Pause reading, unless the upstream is connected already."""
         if self.outgoing is None and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
 
@@ -164,7 +164,7 @@ class ClientEndpoint(ProxyEndpoint):
 
 
 class UpstreamEndpoint(ProxyEndpoint):
-    """The dialed side."""
+    """The upstream's side."""
 
     def __init__(self, connection: ProxiedConnection) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class UpstreamEndpoint(ProxyEndpoint):
 
 
 class ProxiedConnection:
-    """A client, its upstream, and the links of both streams."""
+    """A client, its upstream, and the two links between them."""
 
     def __init__(self, owner: ConnectionOwner, index: int, client: ProxyEndpoint) -> None:
         self.index = index
@@ -195,7 +195,7 @@ class ProxiedConnection:
         self._swallows_surplus = False
         self._aborted = False
         self._dialing: asyncio.Task[None] | None = asyncio.create_task(self._dial())
-        # Not a finally in the task: one that is cancelled before its first step runs none.
+        # Not a finally in the task, because a task that is cancelled before its first step does not run it.
         self._dialing.add_done_callback(self._dial_ended)
 
     def __repr__(self) -> str:
@@ -219,7 +219,7 @@ class ProxiedConnection:
         except (OSError, TimeoutError, UnicodeError, addresses.AddressError) as error:
             logger.info("proxy %s: cannot reach %s: %s", self._owner.name, self.upstream_address, error)
             self._owner.dial_failed(self)
-            # The client was accepted: it sees an orderly end, or a RST if it had sent something already.
+            # the client sees an orderly end, or a RST if it has sent something already
             self.client.close()
 
     def _dial_ended(self, _task: asyncio.Task[None]) -> None:
@@ -227,7 +227,7 @@ class ProxiedConnection:
         self.endpoint_lost()
 
     def opened(self) -> None:
-        """The upstream is connected: build the links with the toxics of this moment and let bytes flow."""
+        """Called when the upstream is connected. Creates the links with the current toxics and lets bytes flow."""
         if self._aborted or self.client.lost:
             self.upstream.abort()
             return
@@ -245,7 +245,7 @@ class ProxiedConnection:
         return Link(direction, source, sink, self._owner.toxics(direction), random_for, self.reset, self._dialogue)
 
     def _request_repeated(self) -> None:
-        """From now on second answers are swallowed, as long as the connection lives."""
+        """Drop second responses from now on, until the connection ends."""
         if not self._swallows_surplus:
             self._swallows_surplus = True
             name = SURPLUS.name
@@ -260,7 +260,7 @@ class ProxiedConnection:
         self.upstream.reset()
 
     def abort(self) -> None:
-        """End everything at once, the dial too."""
+        """End everything at once, including the dial."""
         self._aborted = True
         if self._dialing is not None:
             self._dialing.cancel()
@@ -268,7 +268,7 @@ class ProxiedConnection:
         self.upstream.abort()
 
     def endpoint_lost(self) -> None:
-        """Tell the proxy when nothing of this connection is left."""
+        """Tell the proxy if both endpoints are lost and the dial has ended."""
         upstream_gone = self.upstream.lost or self.upstream.transport is None
         if self.client.lost and upstream_gone and self._dialing is None:
             self._owner.connection_gone(self)

@@ -1,6 +1,6 @@
 """Errors that become answers of the API (docs/reference/toxiproxy.md "Errors").
 
-Owns their texts and statuses; not how they are sent.
+Owns their texts and statuses. Does not own how they are sent (``http_server``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def invalid(what: str) -> ApiError:
 
 
 def too_large(most_bytes: int) -> ApiError:
-    """Toxiproxy takes bodies of any size."""
+    """The body is too large. (Toxiproxy accepts any size.)"""
     return ApiError(413, f"request body was too large, at most {most_bytes} bytes")
 
 
@@ -46,7 +46,7 @@ def too_many_values(most: int) -> ApiError:
 
 
 def too_many(what: str, most: int) -> ApiError:
-    """There is no room for what is to be kept."""
+    """The server already keeps as many of these as it may."""
     return ApiError(413, f"too many {what}, at most {most}")
 
 
@@ -75,5 +75,5 @@ def toxic_exists() -> ApiError:
 
 
 def system_error(text: str) -> ApiError:
-    """Whatever the operating system or the resolver said."""
+    """An error of the operating system or the resolver, with its text."""
     return ApiError(500, text)

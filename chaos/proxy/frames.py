@@ -1,8 +1,8 @@
-"""Kafka's frames as a stream of bytes has them: where one ends, and which API it is about. Pure; moves no byte.
+"""Finds Kafka's frames in a stream of bytes: where each ends, and which API it belongs to. Pure; moves no bytes.
 
-A frame is a length of four bytes and what it counts. A request then has its API key, its version and a correlation id;
-an answer has the correlation id alone, so what it answers must be remembered from the request. Owns that. What is done
-to a frame is owned by ``toxics.frames``. Ours, not Toxiproxy's (docs/proxy.md "Frames").
+A frame is a length of four bytes, and that many bytes. A request begins with its API key, its version and a correlation
+id. A response begins with the correlation id alone, so its API must be remembered from the request. Owns that. Does not
+own what is done to a frame (``toxics.frames``). Not in Toxiproxy (docs/proxy.md "Frames").
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from chaos.proxy.pipe import PipeDirection
 _Value = TypeVar("_Value")
 _SIZE = struct.Struct(">i")
 
-#: Larger than any frame of Kafka's: what says so is another protocol, or is encrypted.
+#: Larger than any Kafka frame. A stream with a larger length is another protocol, or is encrypted.
 MAX_FRAME_BYTES = 1 << 30
-#: Requests of a connection that are remembered until their answers come; the oldest gives way.
+#: The most requests of a connection that are remembered until their responses come. The oldest is forgotten first.
 MAX_REMEMBERED = 1024
 
-#: How much of a frame must be seen to judge it, its length included.
+#: The number of bytes, including the length, that must be seen to know the header of a frame.
 HEADER_BYTES = {PipeDirection.UPSTREAM: 12, PipeDirection.DOWNSTREAM: 8}
 
 
 class FrameHeader(NamedTuple):
-    """The beginning of a frame. ``size_bytes`` counts its length field too; an answer has no ``api_key`` of its own."""
+    """The header of a frame. ``size_bytes`` includes the length field. ``api_key`` is None for a response."""
 
     size_bytes: int
     api_key: int | None
@@ -35,7 +35,7 @@ class FrameHeader(NamedTuple):
 
 
 def read_header(head: bytes | bytearray | memoryview) -> FrameHeader | None:
-    """The header in ``HEADER_BYTES`` bytes of its direction; None if this is no frame of Kafka's."""
+    """The header in the first ``HEADER_BYTES`` of a frame; None if this cannot be a Kafka frame."""
     size = int.from_bytes(head[:4], "big", signed=True)
     if not len(head) - 4 <= size <= MAX_FRAME_BYTES:
         return None
@@ -47,50 +47,50 @@ def read_header(head: bytes | bytearray | memoryview) -> FrameHeader | None:
 
 @dataclass(slots=True)
 class FrameTally:
-    """What one toxic has seen of frames, over all connections of its proxy: how many matched, on how many it acted."""
+    """The counts of one toxic, over all connections of its proxy: frames that matched, and frames that it acted on."""
 
     matched: int = 0
     acted: int = 0
-    #: of the last frame that it acted on, -1 before
+    #: the API key of the last frame that it acted on, -1 if there is none
     last_api_key: int = -1
-    #: how long the frame waited that waited the longest, of those that have moved on
+    #: the longest delay of a frame in ms, of those that have been passed on
     longest_ms: int = 0
 
 
 @dataclass(slots=True)
 class Dialogue:
-    """What both streams of one connection must know of each other.
+    """Matches the responses of a connection to its requests.
 
-    ``is_followed``: someone wants to know what answers are about, and the walks of both streams say what passes.
-    ``on_repeat`` is called before a request goes out again, so that someone is there to swallow the second answer.
+    While ``is_followed``, the walks of both streams report each frame that passes, so that the API of responses is
+    known. ``on_repeat`` is called before a request is sent a second time, so that the second response can be dropped.
     """
 
     is_followed: bool = False
     on_repeat: Callable[[], None] = lambda: None
     _asked: dict[int, int] = field(default_factory=dict)
-    #: correlation id -> whether the first of two answers came by
+    #: correlation id -> whether the first of two responses has passed
     _repeated: dict[int, bool] = field(default_factory=dict)
 
     def request_passed(self, header: FrameHeader) -> None:
-        """A request was passed to the server."""
+        """Note that a request was passed to the server."""
         if header.api_key is not None:
             _remember(self._asked, header.correlation_id, header.api_key)
 
     def answer_passed(self, header: FrameHeader) -> None:
-        """An answer was passed to the client."""
+        """Note that a response was passed to the client."""
         self._asked.pop(header.correlation_id, None)
 
     def api_key_of(self, header: FrameHeader) -> int | None:
-        """What a frame is about; None for the answer to a request that passed before anyone followed."""
+        """The API key of a frame; None for a response whose request passed before frames were followed."""
         return self._asked.get(header.correlation_id) if header.api_key is None else header.api_key
 
     def repeat(self, header: FrameHeader) -> None:
-        """A request is about to go out twice."""
+        """Note that a request is about to be sent twice."""
         _remember(self._repeated, header.correlation_id, False)
         self.on_repeat()
 
     def is_surplus(self, header: FrameHeader) -> bool:
-        """Whether this answer is the second one to a request that went out twice. Asked once for each answer."""
+        """Whether this is the second response to a request that was sent twice. To be called once per response."""
         came = self._repeated.get(header.correlation_id)
         if came is None:
             return False
@@ -102,10 +102,10 @@ class Dialogue:
 
 
 class FrameWalk:
-    """Where in its frames a stream is, told of all bytes that pass, cut anywhere.
+    """Tracks the position of a stream in its frames, from all bytes that pass, in pieces of any size.
 
-    ``left`` bytes of a frame are still to come, or ``head`` is the part of a header that has come. Not ``framed``: the
-    stream is not Kafka's.
+    ``left`` is how many bytes of the current frame are still to come. ``head`` is the part of the next header that has
+    come. ``framed`` is False if the stream is not Kafka's protocol.
     """
 
     __slots__ = ("_dialogue", "_header_bytes", "_seen", "framed", "head", "left")
@@ -122,7 +122,7 @@ class FrameWalk:
         return f"FrameWalk({self.left} bytes left)" if self.framed else "FrameWalk(not framed)"
 
     def advance(self, data: bytes | memoryview) -> None:
-        """These bytes passed. Called for every piece of every connection: it looks at nothing that no one wants."""
+        """Note that these bytes passed. Called for each piece of each connection, so it parses only what is needed."""
         if not self.framed:
             return
         end = len(data)

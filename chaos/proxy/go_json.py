@@ -1,9 +1,9 @@
-"""JSON as Go's ``encoding/json`` reads and writes it (docs/reference/toxiproxy.md "JSON", "Errors").
+"""Reads and writes JSON like Go's ``encoding/json`` (docs/reference/toxiproxy.md "JSON", "Errors").
 
-Reading: only the first value counts and what follows is ignored; field names match in any case, the last one wins;
-unknown fields are ignored; null means "not given"; an integer field takes no string and no fraction. Writing: no
-spaces, ``< > &`` escaped. Owns the texts of decoder errors, as near to Go's as is useful: clients must not rely on
-what follows ``bad request body: ``. Does not own which fields there are.
+When reading, everything after the first value is ignored. Field names match in any case, and the last of equal names
+wins. Unknown fields are ignored, null means "not given", and an integer field accepts no string and no fraction. When
+writing, there are no spaces, and ``< > &`` are escaped. Owns the messages of decoder errors, which are close to Go's;
+clients must not rely on what follows ``bad request body: ``. Does not own which fields exist.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _INTEGER = re.compile(r"-?[0-9]+\Z")
 
 
 class GoJsonError(ValueError):
-    """What Go's decoder would have said."""
+    """A decoder error, with the message of Go's decoder."""
 
 
 class Number(str):
-    """A number as it was written: whether ``1.5`` or ``1e3`` fits depends on the field."""
+    """A number as it was written, because whether ``1.5`` or ``1e3`` is valid depends on the field."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ def decode(body: bytes) -> Json:
 
 
 def _go_text(message: str, text: str, position: int) -> str:
-    """Go's words for an error of Python's decoder."""
+    """Go's message for an error of Python's decoder."""
     rest = text[position:].strip(" \t\n\r")
     truncated_literal = rest != "" and any(word.startswith(rest) for word in ("true", "false", "null", "-"))
     if not rest or message.startswith("Unterminated string") or truncated_literal:
@@ -101,11 +101,11 @@ def _quote(character: str) -> str:
 def read_struct(
     value: Json, struct_name: str, fields: Mapping[str, GoKind], *, package: str = "", path: str = ""
 ) -> dict[str, Json]:
-    """The given, non-null fields of a struct, by their canonical names; numbers and strings checked by kind.
+    """The non-null fields of a struct, by their canonical names, each with a value of its kind.
 
-    ``struct_name``, ``package`` and ``path`` are for the texts of errors. Values of kind ``object`` come as
-    ``JsonObject``, integers and floats still as ``Number``: convert with :func:`integer` and :func:`float32`. Raises
-    ``GoJsonError`` with the first wrong type, after having looked at everything, as Go does.
+    ``struct_name``, ``package`` and ``path`` are for error messages. Values of kind ``object`` are ``JsonObject``;
+    integers and floats are still ``Number``, to be converted with :func:`integer` and :func:`float32`. Raises
+    ``GoJsonError`` about the first field with a wrong type, after reading all fields, as Go does.
     """
     if value is None:
         return {}
@@ -154,7 +154,7 @@ def _integer_or_none(literal: Number) -> int | None:
 
 
 def type_name(value: Json) -> str:
-    """What Go calls the JSON type of a value."""
+    """Go's name for the JSON type of a value."""
     match value:
         case bool():
             return "bool"
@@ -169,17 +169,17 @@ def type_name(value: Json) -> str:
 
 
 def text(value: Json) -> str:
-    """A string field; a lone surrogate becomes U+FFFD, as in Go."""
+    """The text of a string field. A lone surrogate becomes U+FFFD, as in Go."""
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def integer(value: Json) -> int:
-    """An integer field that passed :func:`read_struct`."""
+    """The number in an integer field that :func:`read_struct` has checked."""
     return int(str(value))
 
 
 def float32(value: Json) -> float:
-    """A float field as Go's float32 would print it: the shortest decimal that means the same float32."""
+    """The number in a float field as Go prints a float32: the shortest decimal that is the same float32."""
     packed = struct.pack("f", float(str(value)))
     exact: float = struct.unpack("f", packed)[0]
     for digits in range(1, 10):
@@ -190,7 +190,7 @@ def float32(value: Json) -> float:
 
 
 def encode(value: object) -> bytes:
-    """One value as Go's ``json.Marshal`` writes it: compact, keys in the order given, ``< > &`` escaped."""
+    """A value as Go's ``json.Marshal`` writes it: compact, with keys in their order, and ``< > &`` escaped."""
     written = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         written = written.replace(character, f"\\u{ord(character):04x}")

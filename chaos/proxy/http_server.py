@@ -1,7 +1,8 @@
 """The HTTP/1.1 server of the API, on asyncio: connections, time limits and bounds. h11 parses and writes the bytes.
 
-A whole web framework would bring its own loop or threads, and the loop that owns the links is to serve the API too: no
-client may hold it for long. What requests mean is the handler's matter. The data of proxies never passes here.
+The event loop that moves the links' bytes also serves the API, so no client may occupy it for long. (A web framework
+would bring its own loop or threads.) Does not own what requests mean: the handler does. Bytes that flow through proxies
+never pass here.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ _IDLE_TIMEOUT_S = 60.0
 _READ_TIMEOUT_S = 15.0
 _HANDLER_TIMEOUT_S = 25.0
 _WRITE_TIMEOUT_S = 30.0
-#: For the client to take the last response and to end the connection as well.
+#: How long the client may take to read the last response and close the connection.
 _CLOSE_TIMEOUT_S = 5.0
 _MAX_HEAD_BYTES = 64 * 1024
-#: h11 bounds a head that is still incomplete: what is read at once may come on top.
+#: h11 limits only the part of a head that is incomplete; a single read may exceed that limit by this much.
 _READ_BYTES = 4096
-#: Bounds that Go does not have (docs/proxy.md).
+#: Limits that Go does not have (docs/proxy.md).
 MAX_BODY_BYTES = 1024 * 1024
 MAX_CHUNKS = 1024
 MAX_CONNECTIONS = 32
-#: Of all answers that clients have not read yet.
+#: The limit for the sum of all answers that clients have not read yet.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. ``path`` is decoded and without the query, ``target`` as it came; header names in lower case."""
+    """One request. ``path`` is decoded and has no query; ``target`` is as received; header names are in lower case."""
 
     method: str
     path: str
@@ -54,7 +55,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response; ``headers`` beside Content-Length and Date, which are added."""
+    """One response. The server adds Content-Length and Date to ``headers``."""
 
     status: int
     body: bytes = b""
@@ -73,9 +74,9 @@ class HttpServer:
         self._clock = clock
         self._server: asyncio.Server | None = None
         self._writers: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
-        # Those of them that wait for their client's next request or the rest of it, in the order in which they began.
+        # Those that wait for their client to send a request, in the order in which the wait began.
         self._reading: dict[asyncio.StreamWriter, None] = {}
-        # Those that were closed for a new one, and whose tasks are about to end.
+        # Those that were aborted to make room for a new one, and whose tasks are about to end.
         self._leaving: set[asyncio.StreamWriter] = set()
         self._unread_bytes = 0
 
@@ -83,7 +84,7 @@ class HttpServer:
         return f"HttpServer({len(self._writers)} connections)"
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port. Raises ``OSError``."""
+        """Start listening; returns the port. Raises ``OSError``."""
         self._host = host
         self._server = await asyncio.start_server(self._serve, host, port)
         return int(self._server.sockets[0].getsockname()[1])
@@ -114,7 +115,7 @@ class HttpServer:
             self._reading[writer] = None
             await connection.close()
         except (ConnectionError, TimeoutError):
-            pass  # the client went away, or said or read nothing for too long
+            pass  # the client disconnected, or sent or read nothing for too long
         finally:
             del self._writers[writer]
             self._reading.pop(writer, None)
@@ -122,7 +123,7 @@ class HttpServer:
             writer.transport.abort()
 
     def _make_room(self) -> bool:
-        """Whether one more connection may be served; the one that lets the server wait for the longest time goes."""
+        """Whether another connection may be served. If there are too many, aborts the one that has waited longest."""
         if len(self._writers) - len(self._leaving) < MAX_CONNECTIONS:
             return True
         if not self._reading:
@@ -134,7 +135,7 @@ class HttpServer:
         return True
 
     async def _serve_one(self, connection: _HttpConnection, writer: asyncio.StreamWriter) -> bool:
-        """Read one request and answer it; returns whether the connection continues."""
+        """Read a request and answer it; returns whether the connection continues."""
         self._reading[writer] = None
         try:
             request = await connection.read()
@@ -186,19 +187,19 @@ class HttpServer:
 
 
 def refusal(error: errors.ApiError) -> Response:
-    """How the API tells an error: JSON as Go's ``http.Error`` sends it."""
+    """The response for an error: JSON, as Go's ``http.Error`` sends it."""
     body = go_json.encode({"error": error.message, "status": error.status})
     return plain(error.status, body.decode() + "\n")
 
 
 def plain(status: int, text: str) -> Response:
-    """What Go's ``http.Error`` writes."""
+    """A plain-text response, as Go's ``http.Error`` sends it."""
     headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
     return Response(status, text.encode(), headers)
 
 
 class _HttpConnection:
-    """One client's connection: requests in, responses out, one after the other."""
+    """The connection of one client: reads requests and writes responses, one after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -240,7 +241,7 @@ class _HttpConnection:
         self._writer.write(b"".join(part for part in parts if part))
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
             await self._writer.drain()
-        # Requests that were sent ahead would not let anyone else have a turn.
+        # A client that pipelines requests would otherwise keep the event loop to itself.
         await asyncio.sleep(0)
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
@@ -248,8 +249,10 @@ class _HttpConnection:
         return True
 
     async def close(self) -> None:
-        """Send the end, and wait for the client's: a reset because of what it still sends would take the response from
-        it. Raises ``TimeoutError`` and ``ConnectionError``."""
+        """Close our side and wait for the client to close its own. Raises ``TimeoutError`` and ``ConnectionError``.
+
+        Without the wait, data that the client still sends would cause a reset, which could discard the response.
+        """
         self._writer.write_eof()
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             while await self._reader.read(_READ_BYTES):

@@ -1,10 +1,12 @@
 """One direction of one connection: from a source endpoint through the toxics of its stream to a sink endpoint.
 
-Without a toxic that applies, and with nothing held, a link is *fast*: the source's protocol writes straight to the
-sink's transport, and only a full write buffer stops the reading. Otherwise bytes go as chunks through pipes and stages,
-and one pump moves them: from new input, from a timer, or when the sink has room again. Switching happens between two
-steps of the same loop, so no byte is lost or overtaken. Owns that, and the counters of the stream. The rules are those
-of docs/reference/toxiproxy.md "Connections".
+A link is *fast* if no toxic applies and no bytes are held: then the source's protocol writes directly to the sink's
+transport, and only a full write buffer stops the reading. Otherwise bytes move as chunks through pipes and stages. The
+pump moves them when input arrives, when a timer fires, or when the sink has room again. A link changes between both
+modes between two steps of the event loop, so no byte is lost or overtaken.
+
+Owns that, and the counters of the stream (docs/reference/toxiproxy.md "Connections"). Does not own sockets
+(``connection``) or what a toxic does (``toxics``).
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from chaos.proxy.toxics.base import Stage, pass_all
 from chaos.proxy.toxics.frames import FrameStage
 from cluster.seams.randomness import Random
 
-#: Rounds of all stages before other links have their turn; a round moves at most a pipe's capacity.
+#: The number of rounds over all stages before other links get a turn. A round moves at most a pipe's capacity.
 _ROUNDS_PER_TURN = 64
 
 
 class ByteSource(Protocol):
-    """Where bytes come from, as far as a link must know."""
+    """Where the bytes of a link come from."""
 
     def pause_reading(self) -> None: ...
 
@@ -34,7 +36,7 @@ class ByteSource(Protocol):
 
 
 class Sink(Protocol):
-    """Where bytes go to."""
+    """Where the bytes of a link go."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 
@@ -45,9 +47,9 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class _Fitted:
-    """A toxic on this link, its stage, and whether its toxicity chose this link.
+    """A toxic on this link, its stage, and whether it applies to this link.
 
-    That is decided when the toxic starts on the link and again at each update, by the link's own draws.
+    Its toxicity is the probability that it applies. That is drawn when the toxic is added, and again at each update.
     """
 
     toxic: Toxic
@@ -57,7 +59,7 @@ class _Fitted:
 
 
 class Link:
-    """One stream at work. All calls come from the event loop; none of them waits."""
+    """One direction of one connection. All calls come from the event loop, and none of them waits."""
 
     def __init__(
         self,
@@ -70,12 +72,12 @@ class Link:
         dialogue: Dialogue,
     ) -> None:
         self.direction = direction
-        #: told of everything that is delivered
+        #: follows the frames in the delivered bytes
         self.walk = FrameWalk(direction, dialogue)
         self.counters = StreamCounters()
         #: the source may write to the sink directly
         self.fast = True
-        #: nothing is delivered anymore; what still comes is discarded
+        #: nothing is delivered anymore; later bytes are discarded
         self.finished = False
         self._loop = asyncio.get_running_loop()
         self._source = source
@@ -101,17 +103,17 @@ class Link:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes received and neither delivered, dropped nor discarded."""
+        """The bytes that were received, but not delivered, dropped or discarded yet."""
         return sum(pipe.held_bytes for pipe in self._pipes)
 
     def applied_toxics(self) -> list[str]:
-        """Names of the toxics whose toxicity chose this link."""
+        """The names of the toxics that apply to this link."""
         return [fitted.toxic.name for fitted in self._fitted if fitted.applies]
 
     # --- bytes -------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """Bytes from the source while the link is not fast. ``bytes_in`` is counted by the caller."""
+        """Take bytes from the source while the link is not fast. The caller has counted them in ``bytes_in``."""
         head = self._pipes[0]
         if self.finished or head.ended:
             self.counters.bytes_discarded += len(data)
@@ -123,7 +125,7 @@ class Link:
         self._pump()
 
     def source_ended(self) -> None:
-        """The source sent its end, or is gone."""
+        """The source has sent its end or is lost."""
         if self._source_ended:
             return
         self._source_ended = True
@@ -131,7 +133,7 @@ class Link:
         self._pump()
 
     def sink_lost(self) -> None:
-        """The sink is gone: nothing can be delivered."""
+        """The sink is lost, so nothing can be delivered."""
         self._finish()
 
     def sink_blocked(self) -> None:
@@ -147,13 +149,13 @@ class Link:
     # --- toxics ------------------------------------------------------------------------------------------------
 
     def add(self, toxic: Toxic) -> None:
-        """Put a toxic at the end of the chain; bytes not yet at the sink pass through it."""
+        """Add a toxic to the end of the chain. Bytes that are not delivered yet pass through it."""
         if not self.finished:
             self._fit(toxic)
             self._pump()
 
     def update(self, toxic: Toxic) -> None:
-        """The toxic's attributes or toxicity changed."""
+        """Apply a change of the toxic's attributes or toxicity."""
         for fitted in self._fitted:
             if fitted.toxic is toxic:
                 fitted.applies = fitted.random.random() < toxic.toxicity
@@ -161,7 +163,7 @@ class Link:
         self._pump()
 
     def remove(self, toxic: Toxic) -> None:
-        """Take a toxic out. What it held is passed on at once, unless the toxic ends the stream by leaving."""
+        """Remove a toxic. The bytes that it held are passed on at once, unless its removal ends the stream."""
         for index, fitted in enumerate(self._fitted):
             if fitted.toxic is toxic:
                 source, sink = self._pipes[index], self._pipes[index + 1]
@@ -176,7 +178,7 @@ class Link:
         applies = random.random() < toxic.toxicity
         stage = toxic.toxic_type.stage(toxic.attributes, random, self.counters, self._loop.time())
         if isinstance(stage, FrameStage):
-            # What is not delivered yet is the input of a stage at the end of the chain.
+            # this stage is the last one, so its input begins where delivered bytes end
             stage.place(toxic.tally, self.walk, self.direction, self._dialogue)
         self._pipes[-1].capacity = stage.input_capacity
         self._pipes.append(Pipe())
@@ -185,7 +187,7 @@ class Link:
     # --- the pump ----------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Move everything that may move now, then set the timer, the reading and the speed."""
+        """Move everything that may move now. Then set the timer, ``fast``, and whether to read from the source."""
         if self.finished or self._pumping:
             return
         self.fast = False
@@ -204,10 +206,10 @@ class Link:
         self._regulate()
 
     def _move_all(self) -> float | None:
-        """Deliver and step until nothing moves anymore; returns when the earliest stage wants to run again.
+        """Deliver and step until nothing moves anymore. Returns the earliest time at which a stage wants to run again.
 
-        After some rounds it returns with "now", so that one link (a slicer of single bytes, say) does not keep the
-        loop from all others.
+        After ``_ROUNDS_PER_TURN`` rounds it returns the current time, so that a busy link (for example with a slicer of
+        single bytes) does not keep the event loop from the others.
         """
         for _ in range(_ROUNDS_PER_TURN):
             moves_before = sum(pipe.moves for pipe in self._pipes)
@@ -226,7 +228,7 @@ class Link:
             self._sink.write(data)
 
     def _step_stages(self) -> float | None:
-        """One step of every stage, the last one first, so that room travels towards the source."""
+        """Run one step of every stage, beginning with the last one, which makes room for the one before."""
         now = self._loop.time()
         wake_at: float | None = None
         for index in range(len(self._fitted) - 1, -1, -1):
@@ -253,7 +255,7 @@ class Link:
         self._pump()
 
     def _regulate(self) -> None:
-        """Read from the source exactly when there is room for it. A finished link reads, to notice the end."""
+        """Read from the source only while there is room. A finished link reads, to notice the end of the source."""
         wanted = self.finished or not (self._blocked if self.fast else self._pipes[0].full)
         if wanted != self._reading:
             self._reading = wanted
@@ -263,7 +265,7 @@ class Link:
                 self._source.pause_reading()
 
     def _finish(self, *, reset: bool = False) -> None:
-        """The stream is over: close the sink, or reset both sides; what is still held is discarded."""
+        """End the stream: discard held bytes, and close the sink or, with ``reset``, reset both sides."""
         if self.finished:
             return
         self.finished = True

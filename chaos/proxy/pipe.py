@@ -1,4 +1,7 @@
-"""Chunks of bytes, the bounded queues between toxics, and the counters of one stream. Pure: no socket, no clock."""
+"""Chunks of bytes, the queues between toxics, and the counters of one stream. Pure: uses no socket and no clock.
+
+Does not own when chunks move (``link``) or what toxics do with them (``toxics``).
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,21 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import NamedTuple
 
-#: Toxiproxy reads at most this much at once; a toxic never sees a larger chunk.
+#: The largest chunk that a toxic sees, as in Toxiproxy.
 CHUNK_BYTES = 32 * 1024
-#: Chunks a pipe takes before the stage before it must wait.
+#: The number of chunks in a pipe at which the previous stage must wait.
 DEFAULT_CAPACITY = 8
 
 
 class PipeDirection(StrEnum):
-    """Which way bytes flow: ``upstream`` is client to server, ``downstream`` is server to client."""
+    """The direction of bytes: ``upstream`` is from client to server, ``downstream`` from server to client."""
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
 
 
 class Chunk(NamedTuple):
-    """Some bytes and when they were received, in seconds of the loop's clock."""
+    """Some bytes, and when they were received, in seconds of the loop's clock."""
 
     data: memoryview
     received_at: float
@@ -29,14 +32,14 @@ class Chunk(NamedTuple):
 
 @dataclass(slots=True)
 class StreamCounters:
-    """Bytes of one stream since it began. ``bytes_in`` = out + dropped + discarded + what is held in pipes."""
+    """The bytes of one stream since it began. ``bytes_in`` = out + dropped + discarded + bytes held in pipes."""
 
     bytes_in: int = 0
     #: handed to the destination's socket
     bytes_out: int = 0
-    #: swallowed by a toxic (timeout, limit_data, reset_peer)
+    #: dropped by a toxic (timeout, limit_data, reset_peer, toxics on frames)
     bytes_dropped: int = 0
-    #: not delivered because the connection was closing or its destination gone
+    #: not delivered, because the connection was closing or its destination was lost
     bytes_discarded: int = 0
 
     def add(self, other: StreamCounters) -> None:
@@ -45,7 +48,7 @@ class StreamCounters:
 
 
 class Pipe:
-    """A queue of chunks between two stages, and the end of the stream after them."""
+    """A queue of chunks between two stages, and then possibly the end of the stream."""
 
     __slots__ = ("capacity", "chunks", "ended", "held_bytes", "moves", "reset")
 
@@ -53,11 +56,11 @@ class Pipe:
         self.capacity = capacity
         self.chunks: deque[Chunk] = deque()
         self.held_bytes = 0
-        #: nothing more will be put in
+        #: no chunk will follow
         self.ended = False
         #: the end is a reset, not an orderly close
         self.reset = False
-        #: grows with every change, so that a pump sees whether anything moved
+        #: grows with every change, so that the pump sees whether anything moved
         self.moves = 0
 
     def __repr__(self) -> str:
@@ -65,12 +68,12 @@ class Pipe:
 
     @property
     def full(self) -> bool:
-        """Whether the stage before must wait. A pipe may hold more than its capacity; it is full until it does not."""
+        """Whether the previous stage must wait. A pipe may hold more chunks than its capacity."""
         return len(self.chunks) >= self.capacity
 
     @property
     def exhausted(self) -> bool:
-        """Ended, and nothing left in it."""
+        """Whether the stream has ended and no chunk is left."""
         return self.ended and not self.chunks
 
     def push(self, chunk: Chunk) -> None:
@@ -85,7 +88,7 @@ class Pipe:
         return chunk
 
     def take(self, size_bytes: int) -> Chunk:
-        """The first ``size_bytes`` of the first chunk; the rest of it stays first."""
+        """Remove and return the first ``size_bytes`` of the first chunk, or all of it if it is smaller."""
         head = self.chunks[0]
         if size_bytes >= len(head.data):
             return self.pop()
@@ -95,14 +98,14 @@ class Pipe:
         return Chunk(head.data[:size_bytes], head.received_at)
 
     def end(self, *, reset: bool = False) -> None:
-        """Say that nothing more comes. A second call changes nothing."""
+        """Mark the end of the stream. A second call changes nothing."""
         if not self.ended:
             self.ended = True
             self.reset = reset
             self.moves += 1
 
     def clear(self) -> int:
-        """Forget what is held; returns how many bytes that was."""
+        """Remove all chunks; returns their bytes."""
         lost = self.held_bytes
         if self.chunks:
             self.chunks.clear()
@@ -111,9 +114,9 @@ class Pipe:
         return lost
 
     def absorb(self, behind: Pipe) -> int:
-        """Take over the chunks of the pipe behind, when the stage between them is gone.
+        """Take over the chunks of the previous pipe (``behind``), after the stage between both was removed.
 
-        Returns the bytes that are lost because this end was closed already: 0 unless a toxic ended the stream.
+        Returns the number of bytes that are lost because this pipe has ended already; 0 unless a toxic ended it.
         """
         if self.ended:
             return behind.clear()

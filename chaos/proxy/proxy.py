@@ -1,6 +1,6 @@
-"""One proxy: a listener, its connections, its toxics. Owns starting, stopping, and switching the links' toxics.
+"""One proxy: its listener, its connections and its toxics. Owns starting, stopping, and changing toxics on open links.
 
-Does not own which proxies there are (``registry``) nor JSON bodies of requests.
+Does not own which proxies exist (``registry``) or the JSON bodies of requests (``toxic``, ``request_body``).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ConnectionCounters:
 
 
 class Proxy:
-    """A named pair of listen and upstream address. Calls that change it must not overlap: the registry ensures that."""
+    """A named pair of listen and upstream address. Calls that change it must not overlap; the registry ensures that."""
 
     def __init__(self, name: str, listen: str, upstream: str, seed: int, dial_timeout_ms: int) -> None:
         self.name = name
-        #: as it was given until started, then the numeric address that is bound
+        #: as given, until the proxy is started; then the numeric address that is bound
         self.listen = listen
         self.upstream = upstream
         self.enabled = False
@@ -54,7 +54,7 @@ class Proxy:
         return f"Proxy({self.name!r}, {self.listen} -> {self.upstream}, {'on' if self.enabled else 'off'})"
 
     def to_json(self) -> dict[str, object]:
-        """The keys in Toxiproxy's order, without its accidental ``Logger``."""
+        """The proxy as JSON, with keys in Toxiproxy's order but without its accidental ``Logger``."""
         return {
             "name": self.name,
             "listen": self.listen,
@@ -66,7 +66,7 @@ class Proxy:
     # --- starting and stopping
 
     async def start(self) -> None:
-        """Listen. Raises ``ApiError`` 500 with the text that Go has for it; does nothing if already started."""
+        """Start listening, unless already started. Raises ``ApiError`` 500 with the text that Go would have."""
         if self.enabled:
             return
         try:
@@ -94,8 +94,8 @@ class Proxy:
     async def stop(self, *, keep_port: bool) -> None:
         """Close the listener and every connection; toxics stay.
 
-        With ``keep_port`` the port stays bound, though no one listens: connections are refused, and no outgoing
-        connection of this machine can take it before the proxy is started again.
+        With ``keep_port``, the port stays bound without a listener: connections are refused, and no outgoing connection
+        of this machine can take the port before the proxy is started again.
         """
         if not self.enabled:
             if not keep_port:
@@ -114,13 +114,13 @@ class Proxy:
         logger.info("%r stopped", self)
 
     def release_port(self) -> None:
-        """Let go of the port that a stopped proxy still holds."""
+        """Release the port that a stopped proxy still holds."""
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
 
     async def change_upstream(self, upstream: str) -> None:
-        """Send new connections elsewhere and drop the ones there are; the listener stays."""
+        """Send new connections to another upstream and abort the existing ones. The listener stays."""
         self.upstream = upstream
         await self.drop_connections()
 
@@ -134,14 +134,14 @@ class Proxy:
         except TimeoutError:
             logger.warning("%r: connections linger after they were aborted: %s", self, self._connections)
 
-    # --- toxics: each call returns with every link switched
+    # --- toxics: when a call returns, every open link has the change
 
     def all_toxics(self) -> list[Toxic]:
-        """Upstream first, then downstream, each in the order of the chain."""
+        """All toxics: upstream first, then downstream, each in the order of the chain."""
         return [toxic for direction in PipeDirection for toxic in self._toxics[direction]]
 
     def toxic(self, name: str) -> Toxic:
-        """Raises ``ApiError`` 404."""
+        """The toxic with this name. Raises ``ApiError`` 404."""
         for toxic in self.all_toxics():
             if toxic.name == name:
                 return toxic
@@ -168,13 +168,13 @@ class Proxy:
     def _open_connections(self) -> list[ProxiedConnection]:
         return [connection for connection in self._connections.values() if connection.links]
 
-    # --- what connections ask (connection.Owner)
+    # --- for connections (ConnectionOwner)
 
     def toxics(self, direction: PipeDirection) -> Iterable[Toxic]:
         return self._toxics[direction]
 
     def random_for(self, connection_index: int, direction: PipeDirection, toxic_name: str) -> Random:
-        """The draws of one toxic on one stream of one connection: the same in every run with this seed."""
+        """The random generator of a toxic on one stream of one connection: the same in every run with this seed."""
         return derive(self._seed, "toxic", self.name, connection_index, direction, toxic_name)
 
     def accepted(self, client: ProxyEndpoint) -> ProxiedConnection | None:
@@ -199,14 +199,14 @@ class Proxy:
         if not self._connections:
             self._idle.set()
 
-    # --- what statistics ask
+    # --- for statistics
 
     def connections(self) -> list[ProxiedConnection]:
-        """The connections that are not gone, oldest first."""
+        """The connections that still exist, oldest first."""
         return list(self._connections.values())
 
     def stream_totals(self, direction: PipeDirection) -> tuple[StreamCounters, int]:
-        """Counters of a stream over all connections, past and present, and the bytes held now."""
+        """The counters of a stream over all connections, past and current, and the bytes that are held now."""
         total = StreamCounters()
         total.add(self._totals[direction])
         held_bytes = 0

@@ -1,7 +1,7 @@
 """All proxies of the server, by name: create, update, delete, populate, reset.
 
-Changes run one after the other, as under Toxiproxy's lock. Owns Toxiproxy's rules about which proxy is kept,
-replaced or restarted (docs/reference/toxiproxy.md "Proxies"). Does not own HTTP.
+Changes run one after the other, like under Toxiproxy's lock. Owns Toxiproxy's rules about which proxy is kept, replaced
+or restarted (docs/reference/toxiproxy.md "Proxies"). Does not own HTTP (``api``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POPULATE_TYPE = '[]struct { toxiproxy.Proxy; Enabled *bool "json:\\"enabled\\""
 
 @dataclass(frozen=True, slots=True)
 class ProxyInput:
-    """The body of a proxy; None where nothing was given."""
+    """The body of a request about a proxy. A field that was not given is None."""
 
     name: str | None
     listen: str | None
@@ -34,7 +34,7 @@ class ProxyInput:
 
 
 class PopulateError(Exception):
-    """A populate that failed: the cause, and the proxies done before it."""
+    """A populate failed. ``done`` has the proxies that were finished before."""
 
     def __init__(self, cause: errors.ApiError, done: list[Proxy]) -> None:
         super().__init__(cause.message)
@@ -56,18 +56,21 @@ class Registry:
         return f"Registry({len(self._proxies)} proxies, seed {self.seed})"
 
     def all(self) -> list[Proxy]:
-        """Sorted by name."""
+        """All proxies, sorted by name."""
         return [self._proxies[name] for name in sorted(self._proxies)]
 
     def get(self, name: str) -> Proxy:
-        """Raises ``ApiError`` 404."""
+        """The proxy with this name. Raises ``ApiError`` 404."""
         try:
             return self._proxies[name]
         except KeyError:
             raise errors.proxy_not_found() from None
 
     async def create(self, body: bytes) -> Proxy:
-        """A new proxy, listening unless it was asked to be disabled. One that cannot listen is not registered."""
+        """Create a proxy and start it, unless the body disables it. Raises ``ApiError``.
+
+        A proxy that cannot listen is not registered.
+        """
         given = _read_proxy(decoded(body))
         _check_required(given)
         async with self._changing:
@@ -78,9 +81,9 @@ class Registry:
         return proxy
 
     async def update(self, name: str, body: bytes) -> Proxy:
-        """Listen, upstream and enabled count; a change of the first two drops all connections.
+        """Change ``listen``, ``upstream`` and ``enabled``. A change of the first two closes all connections.
 
-        If the new address cannot be listened on, the proxy stays registered with it, disabled.
+        If the proxy cannot listen on the new address, it keeps that address and is disabled. Raises ``ApiError``.
         """
         async with self._changing:
             proxy = self.get(name)
@@ -110,8 +113,11 @@ class Registry:
             await proxy.stop(keep_port=False)
 
     async def populate(self, body: bytes) -> list[Proxy]:
-        """Make the proxies of a list exist. Everything is checked first; a proxy that is the same already stays
-        untouched, another of that name is replaced, others are left alone. Raises ``PopulateError``."""
+        """Create the proxies of a list. Raises ``PopulateError``.
+
+        Checks the whole list first. Leaves a proxy with the same addresses unchanged, replaces one with other
+        addresses, and does not touch proxies that are not in the list.
+        """
         try:
             value = decoded(body)
             inputs = _read_list(value)
@@ -120,7 +126,7 @@ class Registry:
         done: list[Proxy] = []
         async with self._changing:
             for given in inputs:
-                # No link waits for all of them.
+                # let links run between two proxies
                 await asyncio.sleep(0)
                 try:
                     done.append(await self._add_or_replace(given))
@@ -129,14 +135,14 @@ class Registry:
         return done
 
     async def reset(self) -> None:
-        """Start every proxy and remove every toxic; the first that cannot listen ends it midway (``ApiError``)."""
+        """Start every proxy and remove all toxics. Stops with ``ApiError`` at the first proxy that cannot listen."""
         async with self._changing:
             for proxy in self.all():
                 await proxy.start()
                 proxy.remove_all_toxics()
 
     async def close(self) -> None:
-        """Stop everything; used once, at the end."""
+        """Stop and forget all proxies, when the server stops."""
         async with self._changing:
             for proxy in self.all():
                 await proxy.stop(keep_port=False)
@@ -186,7 +192,7 @@ class Registry:
         return proxy
 
     async def _keep(self, proxy: Proxy, *, enabled: bool) -> None:
-        """Register a new proxy, or one that replaces another, if it can listen. Raises ``ApiError``."""
+        """Start a proxy if ``enabled``, and register it, possibly in place of another. Raises ``ApiError``."""
         self._texts.set(proxy.name, proxy.listen, proxy.upstream)
         try:
             if enabled:

@@ -1,4 +1,4 @@
-"""The body of a request as the API's JSON, or a bad request. Does not own what it means."""
+"""Parses the body of a request as JSON, and turns parse errors into ``ApiError`` 400. Does not own the fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chaos.proxy import errors, go_json
 
 
 def decoded(body: bytes) -> go_json.Json:
-    """Raises ``ApiError``."""
+    """The JSON value of a body. Raises ``ApiError``."""
     try:
         return go_json.decode(body)
     except go_json.GoJsonError as error:
@@ -16,7 +16,7 @@ def decoded(body: bytes) -> go_json.Json:
 def read_struct(
     value: go_json.Json, name: str, fields: dict[str, go_json.GoKind], *, package: str
 ) -> dict[str, go_json.Json]:
-    """The fields of this struct that are there. Raises ``ApiError`` if one has the wrong type."""
+    """The fields of this struct that the body has. Raises ``ApiError`` if one has the wrong type."""
     try:
         return go_json.read_struct(value, name, fields, package=package)
     except go_json.GoJsonError as error:

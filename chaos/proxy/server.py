@@ -1,4 +1,4 @@
-"""The process of the proxy: the server in a running loop, as a coroutine until a signal, and as a supervised child.
+"""Runs the proxy: as an object in a running event loop, as a coroutine that ends with a signal, or as a child process.
 
 Owns starting and stopping in the right order. Does not own the command line (``gapless proxy`` calls :func:`run`).
 """
@@ -20,18 +20,18 @@ from cluster.seams.clock import Clock, SystemClock
 
 logger = logging.getLogger(__name__)
 
-#: Go has none, so that a dead route keeps a connection for minutes; this is above any timeout of a run.
+#: Go has no such timeout, so an unreachable upstream keeps a connection for minutes. Longer than any timeout of a run.
 DIAL_TIMEOUT_MS = 10_000
 
 
 class ReadyChannel(Protocol):
-    """Where a supervised child says that it is ready."""
+    """The channel on which a supervised child reports that it is ready."""
 
     def ready(self, message: dict[str, Any]) -> None: ...
 
 
 class ProxyServer:
-    """The whole server inside a running loop. ``start`` once, ``stop`` once."""
+    """The whole server, inside a running event loop. Call ``start`` once and ``stop`` once."""
 
     def __init__(self, seed: int, *, clock: Clock | None = None, dial_timeout_ms: int = DIAL_TIMEOUT_MS) -> None:
         self.registry = Registry(seed, dial_timeout_ms)
@@ -42,7 +42,7 @@ class ProxyServer:
         return f"ProxyServer({self.registry!r})"
 
     async def start(self, host: str, port: int) -> int:
-        """Serve the API; returns the port. Raises ``OSError`` if it is taken."""
+        """Serve the API; returns its port. Raises ``OSError`` if the port is taken."""
         return await self._http.start(host, port)
 
     async def stop(self) -> None:
@@ -61,10 +61,10 @@ async def run(
     populate: bytes | None = None,
     dial_timeout_ms: int = DIAL_TIMEOUT_MS,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``on_bound`` gets the port of the API once it listens.
+    """Serve until SIGTERM or SIGINT. ``on_bound`` is called with the port of the API once it listens.
 
-    ``populate`` is the body of a ``POST /populate`` (Toxiproxy's configuration file), done before ``on_bound``.
-    Raises ``OSError`` if the port is taken, ``registry.PopulateError`` if the proxies cannot be made.
+    ``populate`` is the body of a ``POST /populate`` (Toxiproxy's configuration file), carried out before that. Raises
+    ``OSError`` if the port is taken, and ``registry.PopulateError`` if the proxies cannot be created.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -84,7 +84,10 @@ async def run(
 
 
 def serve(arguments: Mapping[str, Any], channel: ReadyChannel) -> None:
-    """The entry of a supervised child: ``{"host", "port", "seed"}``; says ``{"event": "bound", "port": N}``."""
+    """Run as a supervised child, with the arguments ``{"host", "port", "seed"}``.
+
+    Reports ``{"event": "bound", "port": N}`` on ``channel``.
+    """
 
     def bound(port: int) -> None:
         channel.ready({"event": "bound", "port": port})

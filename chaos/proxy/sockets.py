@@ -1,6 +1,6 @@
-"""The one module of this room that touches sockets directly. Owns options, binding and the reservation of ports.
+"""The only module of the proxy that uses sockets directly. Owns socket options, binding, and reserving ports.
 
-Everything else goes through asyncio's transports, which cannot send a RST or hold a port without listening on it.
+All other modules use asyncio's transports, which cannot send a RST or hold a port without listening on it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import resource
 import socket
 import struct
 
-#: What :func:`bind` gives, for annotations elsewhere.
+#: The type that :func:`bind` returns, for annotations in other modules.
 BoundSocket = socket.socket
 
 LISTEN_BACKLOG = 1024
@@ -18,9 +18,9 @@ _RESET_LINGER = struct.pack("ii", 1, 0)
 
 
 def bind(host: str, port: int) -> BoundSocket:
-    """A TCP socket bound to a numeric address, not yet listening. Raises ``OSError``.
+    """A TCP socket that is bound to a numeric address, but does not listen yet. Raises ``OSError``.
 
-    As long as it is open, the kernel gives the port to no one else by chance, and refuses connections to it.
+    While it is open, the kernel does not assign the port to another process, and refuses connections to it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -37,7 +37,7 @@ def bind(host: str, port: int) -> BoundSocket:
 
 
 def listen(bound: BoundSocket) -> None:
-    """Start listening. Raises ``OSError``; the socket then stays open and is the caller's to close."""
+    """Start listening. Raises ``OSError``; then the caller must close the socket."""
     bound.listen(LISTEN_BACKLOG)
 
 
@@ -74,6 +74,6 @@ def arm_reset(transport: asyncio.BaseTransport) -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Two descriptors per connection add up: lift the soft limit to the hard one."""
+    """Raise the soft limit of open files to the hard limit, because each connection needs two descriptors."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

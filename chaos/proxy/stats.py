@@ -1,6 +1,6 @@
-"""What the server counts: event-loop lag, and the JSON of ``/gapless/stats`` and ``/proxies/{p}/connections``.
+"""Statistics of the server: event-loop lag, and the JSON of ``/gapless/stats`` and ``/proxies/{p}/connections``.
 
-Counters themselves live with the links and proxies; this module reads them. Extensions of ours, not Toxiproxy's.
+Does not own the counters, which links and proxies keep. Toxiproxy does not have these routes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LAG_INTERVAL_S = 0.05
 
 
 class LagMonitor:
-    """How late the event loop runs its timers: the largest delay, since last asked and overall."""
+    """Measures how late the event loop runs its timers: the largest delay since the last ``read``, and overall."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -37,7 +37,7 @@ class LagMonitor:
         self._handle = self._loop.call_later(_LAG_INTERVAL_S, self._tick, now + _LAG_INTERVAL_S)
 
     def read(self) -> dict[str, float]:
-        """Milliseconds; starts a new window."""
+        """The largest delays in ms: since the last call, and overall."""
         recent, self._recent_max_s = self._recent_max_s, 0.0
         return {
             "max_since_last_read_ms": round(ms_of_seconds(recent), 3),
@@ -49,7 +49,7 @@ class LagMonitor:
 
 
 def proxy_stats(proxy: Proxy) -> dict[str, object]:
-    """Counters of one proxy since it was created, live connections included."""
+    """The counters of one proxy since it was created, including its open connections."""
     counters = proxy.counters
     return {
         "listen": proxy.listen,
@@ -67,7 +67,7 @@ def proxy_stats(proxy: Proxy) -> dict[str, object]:
 
 
 def connection_stats(connection: ProxiedConnection, now: float) -> dict[str, object]:
-    """One live connection; ``now`` is the loop's time."""
+    """The statistics of one open connection. ``now`` is the loop's time in seconds."""
     return {
         "index": connection.index,
         "client": connection.client_address,

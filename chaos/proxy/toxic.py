@@ -1,7 +1,6 @@
-"""A toxic as the API knows it: validated input, its state, its JSON. Shared by all connections of a proxy.
+"""A toxic of the API: validated input, state and JSON. All connections of a proxy share it.
 
-Owns the checks and their order (docs/reference/toxiproxy.md "Errors"). Does not own what a toxic does: that is
-``toxics``.
+Owns the checks and their order (docs/reference/toxiproxy.md "Errors"). Does not own what a toxic does (``toxics``).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _UPDATE_FIELDS: dict[str, go_json.GoKind] = {"attributes": "object", "toxicity":
 
 @dataclass(slots=True)
 class Toxic:
-    """One toxic of one proxy. ``stream`` is echoed as it was typed; ``direction`` is what it means."""
+    """One toxic of one proxy. ``stream`` is returned as it was given; ``direction`` is its meaning."""
 
     name: str
     toxic_type: ToxicType
@@ -36,11 +35,11 @@ class Toxic:
     direction: PipeDirection
     toxicity: float = 1.0
     attributes: dict[str, int] = field(default_factory=dict)
-    #: counts only if it acts on frames
+    #: stays zero unless the toxic acts on frames
     tally: FrameTally = field(default_factory=FrameTally)
 
     def to_json(self) -> dict[str, object]:
-        """The keys in Toxiproxy's order; a whole toxicity prints without a fraction."""
+        """The toxic as JSON, with keys in Toxiproxy's order. A toxicity of 0 or 1 has no fraction."""
         toxicity = int(self.toxicity) if self.toxicity.is_integer() else self.toxicity
         return {
             "attributes": self.attributes,
@@ -51,7 +50,7 @@ class Toxic:
         }
 
     def update(self, body: bytes) -> None:
-        """Merge attributes and toxicity from the body of an update; nothing changes if it raises ``ApiError``."""
+        """Merge attributes and toxicity from the body of an update. Raises ``ApiError``, and then changes nothing."""
         value = decoded(body)
         found = read_struct(value, "ToxicWrapper", _UPDATE_FIELDS, package=_PACKAGE)
         attributes = self.attributes | _attributes(found, self.toxic_type)
@@ -63,9 +62,9 @@ class Toxic:
 
 @dataclass(frozen=True, slots=True)
 class ToxicInput:
-    """The body of a toxic's creation, half read: name and type are known to be good, attributes are not yet read.
+    """The body of a request that creates a toxic, with checked name and type, but attributes still unread.
 
-    The two steps keep the order of errors: JSON, stream, type, (name taken), attributes, values.
+    Reading in two steps keeps Toxiproxy's order of errors: JSON, stream, type, name taken, attributes, values.
     """
 
     name: str
@@ -75,7 +74,7 @@ class ToxicInput:
     found: dict[str, go_json.Json]
 
     def build(self) -> Toxic:
-        """The toxic. Raises ``ApiError`` on a wrong attribute."""
+        """Create the toxic. Raises ``ApiError`` for a wrong attribute."""
         attributes = dict.fromkeys(self.toxic_type.attributes, 0) | _attributes(self.found, self.toxic_type)
         toxicity = go_json.float32(self.found["toxicity"]) if "toxicity" in self.found else 1.0
         _validate(self.toxic_type, attributes, toxicity)
@@ -85,7 +84,7 @@ class ToxicInput:
 
 
 def parse_toxic(body: bytes) -> ToxicInput:
-    """Read the body of a toxic's creation. Raises ``ApiError``."""
+    """Read the body of a request that creates a toxic. Raises ``ApiError``."""
     found = read_struct(decoded(body), "ToxicWrapper", _FIELDS, package=_PACKAGE)
     stream = go_json.text(found["stream"]) if "stream" in found else "downstream"
     if stream.lower() not in tuple(PipeDirection):
@@ -100,7 +99,7 @@ def parse_toxic(body: bytes) -> ToxicInput:
 
 
 def _attributes(found: dict[str, go_json.Json], toxic_type: ToxicType) -> dict[str, int]:
-    """The attributes that were given. Raises ``ApiError`` when one is no integer."""
+    """The attributes in the body. Raises ``ApiError`` if one is not an integer."""
     kinds = dict.fromkeys(toxic_type.attributes, toxic_type.integer_kind)
     try:
         given = go_json.read_struct(found.get("attributes"), toxic_type.go_name, kinds, path="attributes.")

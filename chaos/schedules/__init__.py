@@ -1,1 +1,1 @@
-"""Schedules: what is broken when, as data. Written by a seeded generator or by hand, stored, replayed."""
+"""Schedules: which faults are injected when, as data. A seeded generator or a user writes them; runs replay them."""

@@ -1,11 +1,12 @@
-"""The seeded generator of schedules. Owns when what is broken; a pure function of its arguments.
+"""The seeded generator of schedules: decides when which fault is injected. A pure function of its arguments.
 
-Faults come one after the other, each with room to heal before the next, unless ``overlap`` asks for composed ones:
-then some begin while the one before lasts. With three replicas and min.insync.replicas 2, two brokers
-down at once would only measure how long a client can wait, so of two that overlap at most one takes a broker away
-(``chaos.schedules.outages``). Profiles lift that rule (``chaos.schedules.swarm``).
-Every kind asked for comes at least once, and the deck is dealt again until the time is used up, ``kill-leader``
-(where it is asked for) opening each deal: it is the fault that a replicated log is built for.
+Faults follow each other, with time for the cluster to recover in between. With ``overlap``, some begin while the
+previous one lasts. With three replicas and min.insync.replicas 2, two brokers down at once would only measure how long
+a client can wait, so of two overlapping faults at most one takes a broker away (``chaos.schedules.outages``). Swarms
+have other limits (``chaos.schedules.swarm``).
+
+Every requested kind is planned at least once. Rounds of all kinds in random order follow each other until the time is
+used up. Each round begins with ``kill-leader``, if requested: it is the fault that a replicated log is built for.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from chaos.schedules.model import Injection, Schedule
 from chaos.schedules.outages import ORDINARY, may_join
 from cluster.seams.randomness import derive
 
-#: The share of the faults that could overlap with the one before and do.
+#: The share of faults that overlap the previous one, of those that may.
 _OVERLAPPING = 0.75
-#: Nothing that loses data comes beside another fault here, so that the number of replicas does not matter.
+#: The number of replicas for ``may_join``. It does not matter here, since no fault that loses data overlaps another.
 _ENOUGH = 3
-#: An overlapping fault begins this long after the one that it overlaps, as a share of that one's duration.
+#: When an overlapping fault begins, as a share of the duration of the previous fault.
 _BEGINS = (0.1, 0.7)
 
 
@@ -35,10 +36,10 @@ def generate(
     partitions: int,
     overlap: bool = False,
 ) -> Schedule:
-    """Deal ``kinds`` over the time between warm-up and the limit.
+    """Plan faults of these kinds between ``warmup_s`` and ``time_limit_s``, in seconds since the start of the load.
 
-    A kind that no longer fits is still planned if it has not come yet (the run is then longer than the limit by as
-    much as it needs, rather than ineffective); repeats must fit.
+    The first fault of each kind is planned even beyond the limit: the run then takes longer, instead of leaving out a
+    kind. Repeats must fit. ``partitions`` is the number of partitions from which targets are drawn.
     """
     random = derive(seed, "schedule")
     if not kinds:
@@ -47,7 +48,7 @@ def generate(
     injections: list[Injection] = []
     seen: set[str] = set()
     while True:
-        #: The fault before and its injection, if one may still begin beside it.
+        #: The previous fault and its injection, if another one may overlap it.
         open_to: tuple[FaultKind, Injection] | None = None
         for kind in _deal(kinds, random):
             if kind.once and kind.name in seen:
@@ -75,7 +76,7 @@ def generate(
 
 
 def _deal(kinds: Sequence[FaultKind], random: Random) -> list[FaultKind]:
-    """One round of all kinds in random order, leader kills first and again in the middle."""
+    """One round: all kinds in random order, but ``kill-leader`` comes first, and again in the middle."""
     deck = list(kinds)
     random.shuffle(deck)
     kills = [kind for kind in deck if kind.name == "kill-leader"]

@@ -1,14 +1,14 @@
-"""A schedule as a value, and as YAML. Owns the format of ``schedule.yaml``; knows no fault by name.
+"""A schedule as a value, and as YAML. Owns the format of ``schedule.yaml``; does not know which faults exist.
 
 ```yaml
 seed: 7      # without it, the run's
 injections:
   - {at_s: 6.0, fault: kill-leader, duration_s: 3.0, target: {partition: 2}, parameters: {}}
 ```
-``at_s`` counts from the start of the load (warm-up included); ``target`` and ``parameters`` are the fault's own. An
-injection waits until those before it are over, unless it says ``overlap: true``: so faults are composed. One that says
-``replays: N`` draws what injection N of the run with this seed drew, waits for no other, and strikes at ``at_s`` to
-within milliseconds: its target is chosen before (docs/replay.md).
+``at_s`` counts from the start of the load, including the warm-up. Each fault defines its own ``target`` and
+``parameters``. An injection waits until the previous ones are over, unless it has ``overlap: true``. An injection with
+``replays: N`` makes the same random choices as injection N of the run with this seed. It does not wait for others, and
+begins within milliseconds of ``at_s``, because its target is chosen in advance (docs/replay.md).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from verifier.evidence.how_many import how_many
 
 
 class ScheduleError(ValueError):
-    """The schedule cannot be read; the message names the entry and the mend."""
+    """The schedule cannot be read. The message names the entry and how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One planned fault."""
+    """One planned fault. ``at_s`` and ``duration_s`` are in seconds, ``at_s`` since the start of the load."""
 
     at_s: float
     fault: str
@@ -37,27 +37,27 @@ class Injection:
     target: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     overlap: bool = False
-    #: The number of the injection, of a run with the same seed, that this one repeats.
+    #: The number, from 0, of the injection that this one repeats, in a run with the same seed.
     replays: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Injections in the order of their times, and the seed that made them; None if that is to be the run's."""
+    """Injections in the order of their times, and the seed for their random choices. None: the run's seed is used."""
 
     seed: int | None
     injections: tuple[Injection, ...]
 
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of fault asked for, each once, in order of first use."""
+        """The kinds of faults in the schedule, each once, in the order of their first injections."""
         return tuple(dict.fromkeys(injection.fault for injection in self.injections))
 
     def words(self) -> str:
-        """How much is planned, and the seed."""
+        """The number of planned faults and the seed, in words."""
         return f"{how_many(len(self.injections), 'fault')} planned, seed {self.seed}"
 
     def seeded(self, seed: int) -> Schedule:
-        """The same with this seed, unless it has one of its own."""
+        """The same schedule with this seed, unless it already has one."""
         return self if self.seed is not None else replace(self, seed=seed)
 
 
@@ -84,7 +84,7 @@ def to_yaml(schedule: Schedule) -> str:
 
 
 def from_yaml(text: str) -> Schedule:
-    """Read a schedule. Raises ScheduleError, which names the entry that is wrong."""
+    """Parse a schedule. Raises ScheduleError."""
     try:
         document = load_yaml(text)
     except DocumentError as error:
@@ -93,7 +93,7 @@ def from_yaml(text: str) -> Schedule:
 
 
 def from_document(document: object) -> Schedule:
-    """The schedule that a parsed document says. Raises ScheduleError."""
+    """The schedule in a parsed YAML document. Raises ScheduleError."""
     if not isinstance(document, dict) or not isinstance(document.get("injections"), list):
         raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
     if unknown := [key for key in document if key not in ("seed", "injections")]:

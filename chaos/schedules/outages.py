@@ -1,14 +1,16 @@
-"""How much may be away at once: the arithmetic of faults that last together. Pure.
+"""Decides which faults may overlap: how many brokers may be unavailable, or lose data, at the same time. Pure.
 
-Faults that overlap make a group: whatever is late on a slow machine, all of a group may last at the same moment, so
-each rule holds for the group as a whole. Two kinds of limits:
+Overlapping faults form a group. On a slow machine, all faults of a group may last at the same moment, so each rule
+applies to the group as a whole. There are two kinds of limits:
 
-- *Availability.* How many brokers may be away is a matter of taste: a kill takes nothing from a disk, and a partition
-  that waits for its replicas loses nothing. ``Limits.down`` says how many.
-- *Safety.* A broker that loses data must not be the last one that has it. From full ISRs on, everything that is
-  acknowledged with acks=all is on every replica that stays in the ISR. So if of ``replicas`` at most all but one lose
-  something or are away, one that has everything stays. A fault that loses data waits until every replica is in sync;
-  therefore it comes first in its group.
+- *Availability.* Any number of brokers may be unavailable without harm: a kill removes nothing from a disk, and a
+  partition that waits for its replicas loses nothing. ``Limits.down`` sets how many.
+- *Safety.* A broker that loses data must not be the last one that has it. Once ISRs are full, everything acknowledged
+  with acks=all is on every replica that stays in the ISR. So if at most ``replicas`` - 1 brokers lose data or are
+  unavailable, one replica with all data remains. A fault that loses data waits until every replica is in sync, and
+  therefore comes first in its group.
+
+Does not own when faults begin (``generator``, ``swarm``).
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from chaos.schedules.kinds import FaultKind
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be away at once. ``at_once`` faults may last together; of them ``down`` may take a broker away.
+    """How many faults may overlap (``at_once``), and how many of them may take a broker away (``down``).
 
-    ``beside_losses``: others may come beside a fault that loses data, within the replication factor.
+    ``beside_losses``: other faults may overlap one that loses data, within the replication factor.
     """
 
     down: int = 1
@@ -31,12 +33,12 @@ class Limits:
     beside_losses: bool = False
 
 
-#: What ``gapless run --overlap`` composes: never two brokers.
+#: The limits of ``gapless run --overlap``: never two brokers at once.
 ORDINARY = Limits()
 
 
 def may_join(group: Sequence[FaultKind], kind: FaultKind, limits: Limits, replicas: int) -> bool:
-    """Whether this fault may begin while all of the group, in their order, may still last."""
+    """Whether this fault may begin while every fault of ``group`` may still last. ``replicas`` is per partition."""
     if len(group) >= limits.at_once or kind.loses:
         return False
     if kind.needs_sync and any(each.takes_broker for each in group):
@@ -51,11 +53,11 @@ def may_join(group: Sequence[FaultKind], kind: FaultKind, limits: Limits, replic
 
 
 def _leave_something(one: FaultKind, other: FaultKind, limits: Limits) -> bool:
-    """Whether both at once leave something to observe. How many brokers are away is counted over the whole group."""
+    """Whether there is still something to observe if both last at once. Does not count brokers: ``may_join`` does."""
     both = {one.hits, other.hits}
     if one.loses and limits.beside_losses:
         both = {"broker", other.hits}
     if "everything" in both or both in ({"zookeeper"}, {"load"}):
         return False
-    # what would carry the traffic may be down, or be the very link that is cut, and who would make it may sleep
+    # traffic may stop if a broker is down, its link is cut, or the load is paused
     return "traffic" not in both or not both & {"broker", "link", "load"}

@@ -1,7 +1,7 @@
-"""What a seed draws of a swarm, and the schedule that it makes of that. Pure functions of their arguments.
+"""Draws faults and settings from a swarm by a seed, and makes a schedule of them. Pure functions of their arguments.
 
-Owns the draws of faults, of how they come together, and of settings. What may be drawn is ``chaos.schedules.swarms``'
-and what may be away at once ``chaos.schedules.outages``'.
+Owns these draws, and how faults are grouped. Does not own what can be drawn (``chaos.schedules.swarms``) or which
+faults may overlap (``chaos.schedules.outages``).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from chaos.schedules.outages import Limits, may_join
 from chaos.schedules.swarms import Swarm
 from cluster.seams.randomness import Random, derive
 
-#: The share of a run's time that one turn of all drawn kinds may take, so that each comes and some come again.
+#: The share of a run's time that one fault of each drawn kind may take, so that there is time to repeat some.
 _ONE_TURN = 0.7
-#: A fault that joins a group begins this long after its first one, as a share of that one's duration.
+#: When a fault that joins a group begins after the group's first fault, as a share of that one's duration.
 _BEGINS = (0.05, 0.7)
-#: How often one that joins hits the same partition as the first one.
+#: The probability that a fault that joins a group hits the same partition as its first fault.
 _SAME_PARTITION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What one seed makes of a swarm.
+    """What one seed drew from a swarm.
 
-    ``weights``: how often each kind comes, beside the others. Each duration is that of its kind times ``stretch``.
-    ``at_once`` faults may last together, and one joins others in this share (``joins``) of the cases in which it could.
-    Between groups the pause is up to ``pause_s``, or with the probability ``quiet`` as long as ``quiet_s`` says.
+    ``weights`` maps each drawn kind to its weight when faults are repeated. Durations are those of the kinds times
+    ``stretch``. At most ``at_once`` faults form a group; each further one joins with the probability ``joins``. The
+    pause between two groups is up to ``pause_s``; with the probability ``quiet``, it is between the bounds ``quiet_s``.
     """
 
     swarm: str
@@ -44,7 +44,7 @@ class Draw:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that were drawn, each of which comes at least once."""
+        """The drawn kinds. Each is planned at least once."""
         return tuple(self.weights)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,16 +52,17 @@ class Draw:
 
 
 def draw(swarm: Swarm, possible: Sequence[FaultKind], *, seed: int, warmup_s: float, time_limit_s: float) -> Draw:
-    """What this seed draws of the faults that are possible in the run.
+    """Draw from the faults that are possible in the run (``possible``).
 
-    Those that the swarm always has come first. Of the others some are drawn, as many as have the time for one turn.
+    Begins with the kinds that the swarm always has. Draws some of the others, as long as one fault of each fits into
+    the time.
     """
     random = derive(seed, "swarm", swarm.name, "faults")
     stretch = round(random.uniform(1.0, 1.6), 2)
     share = random.uniform(0.3, 0.9)
     left_s = (time_limit_s - warmup_s) * _ONE_TURN
     by_name = {kind.name: kind for kind in possible if swarm.has(kind.name)}
-    # from a generator of each kind's own: one more in the catalogue does not change what a seed makes of the others
+    # one random generator per kind, so that a new kind in the catalogue does not change the draws of the others
     own = {name: derive(seed, "swarm", swarm.name, "fault", name) for name in by_name}
     always = [name for name in swarm.always if name in by_name]
     turns = {name: each.random() for name, each in own.items()}
@@ -86,11 +87,12 @@ def draw(swarm: Swarm, possible: Sequence[FaultKind], *, seed: int, warmup_s: fl
 
 
 def draw_settings(swarm: Swarm, *, seed: int, largest_bytes: int, loses: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """What this seed draws of the producers' and of the topic's keys.
+    """Draw the settings of the producers and of the topic; returns both, as configuration keys with their values.
 
-    ``largest_bytes``: the largest value of the load, of which a segment has room for several. ``loses``: a fault of
-    the run loses data, or delivers batches twice; acknowledgements of a leader alone could then be lost, and batches of
-    producers without IDs repeated, in ways that no record of the run shows.
+    ``largest_bytes`` is the size of the load's largest value; segments are at least four times as large, if possible.
+    ``loses``: some fault of the run loses data or delivers batches twice. Then producers get acks=all: otherwise
+    records that only a leader acknowledged could be lost, or batches without producer ids repeated, and no evidence of
+    the run would show why.
     """
     random = derive(seed, "swarm", swarm.name, "settings")
     acks = random.choice(swarm.acks)
@@ -114,9 +116,10 @@ def lay_out(
     partitions: int,
     replicas: int,
 ) -> Schedule:
-    """The schedule: groups of faults, one group after the other, until no kind fits into the time anymore.
+    """Make the schedule: one group of faults after the other, until no kind fits into the time anymore.
 
-    Every kind comes once even if the time is too short for that; repeats must fit.
+    Every drawn kind is planned once, even if it does not fit; repeats must fit. ``kinds`` must include the drawn kinds.
+    ``partitions`` is the number of partitions from which targets are drawn, ``replicas`` the replication factor.
     """
     by_name = {kind.name: kind for kind in kinds}
     layout = _Layout(drawn, [by_name[name] for name in drawn.kinds], limits, replicas, seed, time_limit_s)
@@ -129,7 +132,7 @@ def lay_out(
 
 
 class _Layout:
-    """The state of one layout: which kinds have not come yet, and the random generator."""
+    """The state while a schedule is made: which kinds are not planned yet, and the random generator."""
 
     def __init__(
         self, drawn: Draw, kinds: list[FaultKind], limits: Limits, replicas: int, seed: int, time_limit_s: float
@@ -142,14 +145,14 @@ class _Layout:
         self._random.shuffle(self._to_come)
 
     def group(self, at_s: float) -> list[FaultKind] | None:
-        """The kinds of the next group, in their order; None if there is no time for another one."""
+        """Choose the kinds of the next group, in order; None if there is no time for another group."""
         first = self._to_come.pop(0) if self._to_come else self._repeat(self._kinds, at_s)
         if first is None:
             return None
         group = [first]
         while len(group) < self._drawn.at_once and self._random.random() < self._drawn.joins:
             fits = [each for each in self._kinds if may_join(group, each, self._limits, self._replicas)]
-            # one that has not come yet takes no more time beside another one
+            # prefer a kind that is not planned yet: in this group, it takes no extra time
             joining = next((each for each in self._to_come if each in fits), None) or self._repeat(fits, at_s)
             if joining is None:
                 break
@@ -166,7 +169,7 @@ class _Layout:
         return self._random.choices(fit, [self._drawn.weights[each.name] for each in fit])[0]
 
     def placed(self, group: Sequence[FaultKind], at_s: float, partitions: int) -> list[Injection]:
-        """The injections of a group: the first one, and those that begin while it lasts."""
+        """The injections of a group: the first fault at ``at_s``, and the others, which begin while it lasts."""
         random, made = self._random, list[Injection]()
         for kind in group:
             least_s, most_s = (bound * self._drawn.stretch for bound in kind.duration_s)
@@ -183,7 +186,7 @@ class _Layout:
         return made
 
     def next_s(self, injections: Sequence[Injection]) -> float:
-        """When the next group may begin: the cluster has recovered, and a pause is over."""
+        """When the next group begins: after the cluster has recovered, and after a pause."""
         recovery_s = {kind.name: kind.recovery_s for kind in self._kinds}
         ends_s = max(each.at_s + each.duration_s + recovery_s[each.fault] for each in injections)
         is_quiet = self._random.random() < self._drawn.quiet

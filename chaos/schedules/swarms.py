@@ -1,8 +1,8 @@
-"""Swarms: what may be drawn for a run, by name. Data; draws nothing (``chaos.schedules.swarm``).
+"""The named swarms: which faults and settings may be drawn for a run. Owns the data; draws nothing (``swarm`` does).
 
-A swarm draws much less than everything for each seed: some kinds of faults often and others not at all, many at once
-or one after the other, with settings of its own. What always does a little of everything never does much of one thing,
-and most bugs need much of two or three.
+Each seed draws only a part of its swarm: some kinds of faults often and others never, many at once or one after the
+other, with its own settings. Runs that always have a little of everything never have much of one thing, and most bugs
+need much of two or three things.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 
 from chaos.schedules.outages import Limits
 
-#: Keys of producers that are drawn, with the values to draw from.
+#: The drawn configuration keys of producers, each with its possible values.
 _PRODUCERS: Mapping[str, tuple[str, ...]] = {
     "batch.size": ("1024", "16384", "131072", "1000000"),
     "linger.ms": ("0", "5", "50", "200"),
     "max.in.flight.requests.per.connection": ("1", "2", "5"),
     "compression.type": ("none", "none", "gzip", "snappy", "lz4", "zstd"),
 }
-#: The same of the topic: segments that are closed every few seconds, or never.
+#: The same for the topic: segments that fill up every few seconds, or never.
 _TOPIC: Mapping[str, tuple[str, ...]] = {"segment.bytes": ("131072", "1048576", "16777216", "1073741824")}
 
 
-#: What they kill does not come back, so that a second one of a swarm would find nothing.
+#: Faults that kill processes for good, so that a second one in a run would find nothing to kill.
 _FOR_GOOD = frozenset(("kill-producers", "kill-readers"))
 
 
@@ -31,9 +31,9 @@ _FOR_GOOD = frozenset(("kill-producers", "kill-readers"))
 class Swarm:
     """What a seed may draw.
 
-    ``kinds`` are the faults, all of the catalogue if it is empty, but for those of ``without``; those of ``always``
-    come in every run. At least ``least_at_once`` faults may last together. ``base`` is the profile
-    below it. A value that stands several times in a list is drawn that much more often.
+    ``kinds`` names the faults, except those in ``without``; empty means the whole catalogue. Those in ``always`` are in
+    every run. The drawn limit on overlapping faults is at least ``least_at_once``. ``base`` is the profile that the
+    swarm extends. A value that is several times in a list is drawn that much more often.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Whether a run directory holds the run of a cell, and its verdict the judgment of that run. Judges nothing itself.
+"""Checks whether a run directory has the run of a cell, and whether its verdict was made from that run's evidence.
 
-A sweep that is resumed finds directories by the names of its cells. What lies there may be of another version of the
-matrix, of another sweep, or copied: its verdict says nothing about the cell.
+A resumed sweep finds run directories by the names of its cells. Such a directory may come from another version of the
+matrix or from another sweep, or be a copy; then its verdict says nothing about the cell. Judges nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json
 
 
 def is_run_of(cell: Cell, directory: RunDirectory) -> bool:
-    """Whether the run was asked what the cell asks, apart from where it is written and judged."""
+    """Whether the run has the cell's settings and schedule, no matter in which directory and where it is judged."""
     try:
         return is_asked_by(cell, directory.read_run().get("experiment", {}))
     except (OSError, ValueError, AttributeError):
@@ -30,7 +30,7 @@ def is_run_of(cell: Cell, directory: RunDirectory) -> bool:
 
 
 def is_asked_by(cell: Cell, experiment: Mapping[str, object]) -> bool:
-    """The same, by the ``experiment`` of its ``run.json``."""
+    """The same, for the ``experiment`` of a ``run.json``."""
     try:
         asked = as_asked(experiment)
     except ExperimentError:
@@ -41,18 +41,18 @@ def is_asked_by(cell: Cell, experiment: Mapping[str, object]) -> bool:
 
 
 def question(cell: Cell) -> str:
-    """What the cell asks, as a digest: cells of one name may ask for other loads, faults and times on another day."""
+    """A digest of the cell's settings and schedule, since a cell may keep its name when these change."""
     own = cell.schedule or (None if cell.asked.schedule is None else cell.asked.schedule.schedule)
     return hashlib.sha256(json.dumps(_words(cell.asked, own)).encode()).hexdigest()[:16]
 
 
 def _words(asked: Asked, schedule: Schedule | None) -> tuple[list[str], str]:
-    """What asks for the run again; the schedule by its content, wherever its file is."""
+    """The command-line arguments that request the run, and the content of its schedule ("" without one)."""
     return words(replace(asked, schedule=None)), "" if schedule is None else to_yaml(schedule)
 
 
 def is_verdict_on(directory: RunDirectory) -> bool:
-    """Whether ``verdict.json`` was made of the evidence that is there, if it names a seal."""
+    """Whether ``verdict.json`` was made from the sealed evidence in the directory. True if it names no seal."""
     try:
         named = read_json(directory.verdict_json).get("stats", {}).get("seal")
         return named is None or named == seal.read(directory).digest

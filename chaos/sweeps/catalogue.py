@@ -1,4 +1,4 @@
-"""The list of sweeps. Owns the names; each sweep is its own module."""
+"""The list of sweeps. Owns the list; each sweep's module owns its name and matrix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from chaos.sweeps import defects, delivery, in_flight, nightly, scenarios, seeds, sensitivity
 from chaos.sweeps.model import Sweep, SweepError, Wanted
 
-#: Name -> (what it is, how it is built).
+#: Name -> (summary, function that builds the sweep).
 SWEEPS: dict[str, tuple[str, Callable[[Wanted], Sweep]]] = {
     module.NAME: (module.SUMMARY, module.build)
     for module in (delivery, defects, sensitivity, seeds, in_flight, nightly, scenarios)
@@ -16,7 +16,7 @@ SWEEPS: dict[str, tuple[str, Callable[[Wanted], Sweep]]] = {
 
 
 def find_sweep(name: str) -> Callable[[Wanted], Sweep]:
-    """How that sweep is built. Raises SweepError with the nearest name."""
+    """The function that builds this sweep. Raises SweepError, which suggests the nearest name."""
     if name not in SWEEPS:
         near = difflib.get_close_matches(name, SWEEPS, n=1)
         raise SweepError(

@@ -1,7 +1,7 @@
 """Exact confidence bounds of a share, from how often something happened (Clopper and Pearson, 1934). Pure.
 
-Exact, not an approximation: for 0 of 300, the upper bound is 1.2 percent. That is a little more than by the rule of
-three (3 in 300), because half of the doubt is left to each side.
+For 0 of 300, the upper bound is 1.2 percent. The rule of three gives a little less (3 in 300), because it is one-sided;
+here, each side gets half of the error probability. Does not own what is counted (``sensitivity_figures``).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from math import exp, lgamma, log, log1p
 
 CONFIDENCE = 0.95
-#: Halvings of the interval: more than a float can tell apart.
+#: The number of bisections; enough to exhaust the precision of a float.
 _STEPS = 60
 
 
 def share_bounds(happened: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Between which shares the true one lies with this confidence; (0, 1) if nothing was tried.
+    """The bounds of the true share with this confidence, if something happened ``happened`` times in ``of`` tries.
 
-    Raises ``ValueError`` for more than all, or fewer than none.
+    Both are from 0 to 1, and (0, 1) if ``of`` is 0. Raises ``ValueError`` unless 0 <= ``happened`` <= ``of``.
     """
     if not 0 <= happened <= of:
         raise ValueError(f"{happened} of {of}")
@@ -30,7 +30,7 @@ def share_bounds(happened: int, of: int, confidence: float = CONFIDENCE) -> tupl
 
 
 def _at_most(count: int, of: int, share: float) -> float:
-    """The probability of ``count`` or fewer in as many tries. By logarithms: a coefficient may be beyond a float."""
+    """The probability of at most ``count`` successes in ``of`` tries. By logarithms, as coefficients may be huge."""
     if not 0 < share < 1:
         return 1.0 if share <= 0 or count >= of else 0.0
     happens, not_so = log(share), log1p(-share)
@@ -39,7 +39,7 @@ def _at_most(count: int, of: int, share: float) -> float:
 
 
 def _crossing(holds: Callable[[float], bool]) -> float:
-    """The least share at which something holds that holds from there on."""
+    """The least share from 0 to 1 at which ``holds`` is true, if it is also true for every larger share."""
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2

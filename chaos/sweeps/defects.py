@@ -1,9 +1,9 @@
-"""The sweep ``defects``: each defect of transactions and groups under its exercise, and each exercise without a defect.
+"""The sweep ``defects``: the defects of transactions and groups, each under an exercise that makes it fire.
 
-Owns the matrix: which workload and faults make a defect fire, and which checks name it. What a defect does is in
-``cluster.defects``, how cells are made from the matrix in ``exercises``. Several defects share an exercise, and so
-share its run without a defect. Everything is as short as possible: the whole matrix with five seeds is to fit into
-three quarters of an hour.
+Each exercise is also run without a defect; several defects share an exercise. Owns the matrix: which workload and
+faults make a defect fire, and which checks name it. Does not own what a defect does (``cluster.defects``) or how cells
+are made from the matrix (``exercises``). Everything is as short as possible: the whole matrix with five seeds should
+take at most 45 minutes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def _at_step(at_s: float, kind: str, step: str) -> Injection:
     return Injection(at_s, kind, 2.0, {}, {"step": step})
 
 
-#: No transaction stays open longer than final readers wait, although some defects make transactions hang.
+#: Timeouts that end an open transaction before final readers stop waiting for it.
 _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
 _KILL = "kill-transaction-coordinator"
 
 
 def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Injection, ...]:
-    """Delays the responses between brokers: followers lag, and watermarks lag even more."""
+    """Delay the responses between brokers by ``latency_ms``, so that followers lag, and high watermarks even more."""
     return tuple(
         Injection(
             at_s,
@@ -56,7 +56,7 @@ def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Inject
     )
 
 
-#: Parameters of double-failover by which no broker gets any record of the next leader's epoch.
+#: Parameters of double-failover that keep every other broker from getting a record of the next leader's epoch.
 LEFT_ALONE = {"back": True, "tail": False, "next_tail": True}
 
 EXERCISES: Mapping[str, Exercise] = {
@@ -77,12 +77,12 @@ EXERCISES: Mapping[str, Exercise] = {
         (_at_step(1.0, _KILL, "end-txn-request"), _at_step(5.5, _KILL, "write-txn-markers")),
         options={"workload": "transactions", "final_patience_s": 16.0, "producer_config": _SHORT},
     ),
-    # Members join, leave and crash by themselves. Their offsets stay undecided until the next owners have fetched
-    # them. With more rebalances than these, no member would have time to commit.
+    # The workload itself makes members join, leave and crash. The markers are so late that the next owners fetch
+    # offsets that are still undecided. With more rebalances, no member would have time to commit.
     "pipeline": Exercise(
         14.0, (Injection(1.0, "delay-markers", 13.0, {}, {"delay_ms": 2500}),), options={"workload": "pipeline"}
     ),
-    # The partitions of half of the members belong to no one until their sessions end, so offsets have time to expire.
+    # No member owns the partitions of the crashed half until their sessions expire, so offsets have time to expire.
     "groups": Exercise(
         13.0,
         (_at_step(1.0, "kill-group-coordinator", "offset-commit-request"), Injection(5.0, "crash-members", 7.0)),
@@ -92,8 +92,8 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": ("offsets.retention.check.interval.ms=1000",),
         },
     ),
-    # When a follower begins to lead, its high watermark is old and stays so: members reach it, its followers do not. A
-    # reader whose position is refused begins again at the start, as with a program's ``auto.offset.reset=earliest``.
+    # When a follower becomes leader, its high watermark is old and stays old: members reach the broker, its followers
+    # do not. A reader whose position is refused starts again at the beginning (``auto.offset.reset=earliest``).
     "elections": Exercise(
         16.0,
         (
@@ -129,6 +129,6 @@ DEFECTS: Mapping[str, Planted] = {
 
 def build(wanted: Wanted) -> Sweep:
     """For each exercise and seed: the run without a defect, and one with each of its defects."""
-    # The faults of these exercises were tried with their own rates.
+    # --rate is ignored: the faults of these exercises were tuned for their own rates.
     cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, replace(wanted, rate=None), SEEDS)
     return Sweep(NAME, SUMMARY, "exercise", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

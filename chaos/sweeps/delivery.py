@@ -1,6 +1,7 @@
 """The sweep ``delivery``: what Kafka's documentation says about acks, idempotence and requests in flight, cell by cell.
 
-Owns the matrix, its dense schedules and the claims. What the settings allow is the verifier's expectation matrix.
+Owns the matrix, its dense schedules, and what each cell claims. Does not own what the settings allow
+(``verifier.excuses.expectation``).
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ NAME = "delivery"
 SUMMARY = "acks x idempotence x in-flight x fault: what is lost, duplicated and out of order, and how fast it is"
 
 TIME_LIMIT_S = 16.0
-#: At full speed a million records say as much as two, and are judged in half the time.
+#: The time limit at full speed: a million records show as much as two, and are judged in half the time.
 FREE_TIME_LIMIT_S = 10.0
 SEEDS = (1,)
 PARTITIONS = 3
-#: With faults that lose records: enough that some are always in transit, and no more than a small machine can handle.
+#: The rate with faults that lose records: some are always in transit, and a small machine can handle it.
 FAULTY_RATE = 10_000
-#: Without such faults: more than the load can send, so that the settings limit the throughput and not the rate.
+#: The rate without such faults: more than the load can send, so that the settings limit the throughput.
 FREE_RATE = 100_000
-#: Kafka's default. With librdkafka's (1 MB), one request takes everything and leaves nothing for a second one.
+#: Kafka's default. With that of librdkafka (1 MB), one request takes all records and leaves none for a second one.
 BATCH_BYTES = 16_384
 REFUSED = "refuse-batches:0.02"
 
-#: (acks, idempotence): it is refused without acks=all.
+#: (acks, idempotence). Idempotence requires acks=all.
 PROMISES = (("0", False), ("1", False), ("all", False), ("all", True))
 IN_FLIGHT = (1, 5)
-#: As between two sites, where several requests in flight pay off.
+#: A latency as between two sites, at which several requests in flight pay off.
 LATENCY_MS = 5
 #: Faults that lose nothing; their cells are measured at full speed.
 FREE = ("none", "slow-link")
@@ -52,7 +53,7 @@ NOTES = (
 
 
 def build(wanted: Wanted) -> Sweep:
-    """The matrix, by the options of the sweep."""
+    """The matrix for these options."""
     return Sweep(NAME, SUMMARY, "fault", tuple(_cells(wanted)), compared=FREE, notes=NOTES)
 
 
@@ -93,28 +94,28 @@ def _cell(wanted: Wanted, fault: str, acks: str, idempotence: bool, in_flight: i
 
 
 def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[str, ...]:
-    """What Kafka's documentation says that this cell will show (enable.idempotence and acks)."""
+    """The effects that a cell will show according to Kafka's documentation of ``acks`` and ``enable.idempotence``."""
     if fault in FREE:
         return ()
     if acks == "0":
-        # No one learns what became of records in transit, nor of a refusal.
+        # The producer does not learn the outcome of records in transit, or of a refusal.
         return ("lost",)
     found = ["lost"] if fault == "kill-leader" and acks == "1" else []
     if not idempotence:
         if fault in ("drop-response", "reset") or (fault, acks) == ("kill-leader", "all"):
-            # The batch was stored (with acks=all, by the followers too), and its response never arrived.
+            # The batch was stored (with acks=all, also by the followers), but its response never arrived.
             found.append("duplicated")
         if fault == "refuse" and in_flight > 1:
             found.append("out of order")
     return tuple(found)
 
 
-#: From the cut before a kill to the start of the broker that was killed.
+#: Seconds from the cut before a kill until the killed broker is started again.
 _KILL_S = 3.7
 
 
 def injections(fault: str, time_limit_s: float, acks: str) -> Iterator[Injection]:
-    """As many as fit, one partition after the other. Each kind comes at least once."""
+    """As many faults of this kind as fit, at least one, on one partition after the other."""
     if fault == "slow-link":
         yield Injection(0.0, fault, time_limit_s - 1.0, {}, {"latency_ms": LATENCY_MS})
         return
@@ -128,7 +129,7 @@ def injections(fault: str, time_limit_s: float, acks: str) -> Iterator[Injection
             yield Injection(at_s, "cut-link", 1.4, {**target, "link": "followers"}, held)
             yield Injection(round(at_s + 1.2, 2), "kill-leader", 2.5, target, overlap=True)
         elif fault == "reset":
-            # With acks=0, no response is awaited: a reset loses requests.
+            # With acks=0, there are no responses: reset requests instead.
             yield Injection(at_s, fault, 0.3, target, {"direction": "request" if acks == "0" else "response"})
         else:
             yield Injection(at_s, fault, 0.5, target)

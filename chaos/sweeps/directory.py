@@ -1,7 +1,7 @@
-"""A sweep's directory: the names of what it writes. Owns names, not contents.
+"""The paths in a sweep's directory. Owns the names of files and directories, not their contents.
 
-``results/NAME/TIME/``: ``sweep.json``, ``sweep.md``, ``sweep.html``, ``summary.md``, ``junit.xml``, and for each cell
-``cells/CELL/`` (its run directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``; of a red run also
+``results/NAME/TIME/`` has ``sweep.json``, ``sweep.md``, ``sweep.html``, ``summary.md`` and ``junit.xml``. Each cell has
+``cells/CELL/`` (its run directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``; one that was shrunk also has
 ``shrunk/CELL/``.
 """
 
@@ -26,16 +26,16 @@ class SweepDirectory:
 
     @classmethod
     def create(cls, base: str | Path, name: str, now: datetime) -> SweepDirectory:
-        """Make ``base/name/<UTC yyyymmddThhmmssZ>``, with ``-2`` ... if that exists. Raises ``OSError``."""
+        """Create ``base/name/<UTC yyyymmddThhmmssZ>``, with ``-2`` and so on if that exists. Raises ``OSError``."""
         return cls(new_directory(Path(base) / name, now)).prepare()
 
     @classmethod
     def at(cls, path: str | Path) -> SweepDirectory:
-        """The directory that was asked for, made if absent. Raises ``OSError``, also if it is not empty."""
+        """Use the directory at ``path``, created if absent. Raises ``OSError``, also if it is not empty."""
         return cls(empty_directory(path)).prepare()
 
     def prepare(self) -> SweepDirectory:
-        """Make the subdirectories."""
+        """Create the subdirectories."""
         for name in (CELLS, "schedules", "logs"):
             (self.path / name).mkdir(exist_ok=True)
         return self
@@ -73,8 +73,9 @@ class SweepDirectory:
         return self.path / SHRUNK / cell.name
 
     def set_aside(self, cell: Cell) -> Path | None:
-        """Rename what a run of this cell left that came to no verdict, and what it was shrunk to; its new name, None if
-        there was nothing.
+        """Rename the directory that a run of this cell left without a verdict, and its ``shrunk`` directory.
+
+        Returns the new path of the run directory; None if there was none.
         """
         path, number = self.run(cell).path, 1
         if not path.exists():

@@ -1,7 +1,7 @@
-"""Exercises, under which planted defects fire, and the cells of a matrix of defects. Pure.
+"""Makes the cells of sweeps that plant defects: each defect in a run that exercises it, and the same run without. Pure.
 
-Owns how the cells are made: each defect under its exercise, next to a run without defects, which the defects of an
-exercise share. The sweeps of defects own which defects and exercises there are.
+An exercise is a run (load, settings and faults) in which certain defects take effect ("fire"). All defects of an
+exercise share one run without a defect. Does not own which defects and exercises exist (``defects``, ``sensitivity``).
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from chaos.schedules.model import Injection, Schedule
 from chaos.sweeps.model import Cell, Wanted
 from loadgen.settings import CONFLUENT, NATIVE
 
-#: What the run without a defect is called.
+#: The label of a run without a defect.
 NONE = "none"
-#: As few processes as possible, since each costs a second: one reader that asks for ends, and a final one of another
-#: client.
+#: As few processes as possible, since each costs a second: one reader, with the client that asks for end offsets, and a
+#: final reader with another client.
 _READERS, _FINAL_READERS = (NATIVE,), (CONFLUENT,)
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """A run in which certain defects fire. ``hits`` are its faults, if any.
+    """A run in which certain defects fire.
 
-    ``client`` replaces the one that was asked for; ``options`` are further fields of an experiment.
+    ``hits`` are its faults. ``client`` overrides the requested client, unless it is None. ``options`` has further
+    fields of ``Asked``.
     """
 
     time_limit_s: float
@@ -37,10 +38,11 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """Under which exercise a defect fires, and the checks that name it: one of them must find something.
+    """A planted defect: the exercise under which it fires, and the checks of which one must find it (``finds``).
 
-    ``probability`` is for a defect that would leave nothing intact; ``beside`` are defects without which it cannot
-    fire, and which break no promise themselves. ``source`` names the real bug, for people.
+    ``probability`` limits how often a defect fires that would otherwise destroy everything; "" means always. ``beside``
+    has other defects, without which it cannot fire and which break no promise themselves. ``source`` names the real bug
+    that it is modeled on.
     """
 
     exercise: str
@@ -50,12 +52,12 @@ class Planted:
     source: str = ""
 
     def texts(self, defect: str) -> tuple[str, ...]:
-        """What ``--defect`` is given, the defect itself first."""
+        """The values for ``--defect``; the one for ``defect`` itself is first."""
         return f"{defect}{':' * bool(self.probability)}{self.probability}", *self.beside
 
 
 def opening(scenario: str, time_limit_s: float) -> Exercise:
-    """The beginning of a named scenario, with its settings: the faults that are over by then."""
+    """An exercise from the first ``time_limit_s`` seconds of a scenario: its settings, and faults that end by then."""
     fields = scenario_fields(scenario)
     hits = tuple(hit for hit in fields["schedule"].schedule.injections if hit.at_s + hit.duration_s <= time_limit_s)
     options = {name: value for name, value in fields.items() if name not in ("schedule", "time_limit_s", "client")}
@@ -72,9 +74,10 @@ def defect_cells(
     *,
     control_s: float = 0.0,
 ) -> Iterator[Cell]:
-    """Of each exercise, the run without a defect and those with each of its defects, for each seed.
+    """For each exercise and seed: a cell without a defect, and one with each defect of the exercise.
 
-    ``control_s``: how long the load of a run without a defect lasts at least, unless a time limit is asked for.
+    ``sweep`` is the sweep's name, and ``dimension`` the name of the dimension for exercises. ``control_s`` is the least
+    duration of the load without a defect, in seconds; ``--time-limit`` overrides it.
     """
     for name, exercise in exercises.items():
         there = [defect for defect, each in planted.items() if each.exercise == name]
@@ -105,7 +108,7 @@ def _asked(sweep: str, exercise: Exercise, wanted: Wanted, seed: int, defects: t
 
 
 def _hits(exercise: Exercise, time_limit_s: float) -> tuple[Injection, ...]:
-    """The faults that are over by then; if none is, the first one, moved or shortened to fit."""
+    """The faults that end within ``time_limit_s``; if none does, the first one, moved or shortened to fit."""
     fitting = tuple(each for each in exercise.hits if each.at_s + each.duration_s <= time_limit_s)
     first = replace(exercise.hits[0], duration_s=min(exercise.hits[0].duration_s, time_limit_s))
     return fitting or (replace(first, at_s=time_limit_s - first.duration_s),)

@@ -1,7 +1,7 @@
-"""When the first evidence of an anomaly appeared in a run: after how many records, and how many seconds of load.
+"""Finds when the first evidence of an anomaly appeared in a run: after how many records, and how many seconds of load.
 
-Owns which operation that is: the first send or poll to end that has the value or the offset of an example. The verdict
-itself comes only at the end of the run. Judges nothing.
+Owns which operation counts as evidence: the first send or poll to complete that has the value or the offset of one of
+the anomaly's examples. Judges nothing: the examples come from the verdict, which is made after the run.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from cluster.seams.units import seconds_of_ns
 from verifier.evidence.history import READ_SCHEMA, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 
-#: Where an example is.
+#: The fields of an example that locate it.
 _PLACE = ("partition", "stream", "sequence", "offset")
-#: What shows a value or an offset.
-_TELLING = ("send", "poll")
+#: The operations that show a value or an offset.
+_SHOWING = ("send", "poll")
 
 
 class FirstEvidence(NamedTuple):
-    """``records`` had been acknowledged by then; ``seconds`` count from the first operation."""
+    """``records``: acknowledged until then. ``seconds``: since the start of the first operation."""
 
     records: int
     seconds: float
 
 
 class _Columns(NamedTuple):
-    """The successful sends and polls of all processes of the load."""
+    """The successful sends and polls of all load processes, one array element per operation; -1 for no number."""
 
     is_send: NDArray[np.bool_]
     partition: NDArray[np.int64]
@@ -45,11 +45,9 @@ class _Columns(NamedTuple):
 
 
 def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvidence | None:
-    """The earliest evidence among the examples of these checks; None if no operation shows one.
+    """The earliest evidence of any example of these checks; None if no operation shows one.
 
-    Examples that the settings allow do not count.
-
-    Raises ``OSError`` or ``ValueError`` for a directory that is damaged.
+    Examples that the settings allow do not count. Raises ``OSError`` or ``ValueError`` for a damaged directory.
     """
     found = read_json(directory.verdict_json)["checks"]
     examples = [each for name in checks for each in found.get(name, {}).get("examples", ()) if not each.get("allowed")]
@@ -59,7 +57,7 @@ def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvi
 
 
 def evidence_in(histories: Iterable[pa.Table], examples: Iterable[Mapping[str, object]]) -> FirstEvidence | None:
-    """The same, from histories, and examples as in ``verdict.json``. Pure."""
+    """The same, from histories and from examples in the form of ``verdict.json``. Pure."""
     told = _columns(histories)
     times = [time for each in examples if (time := _seen_ns(told, each)) is not None]
     if not times:
@@ -72,7 +70,7 @@ def evidence_in(histories: Iterable[pa.Table], examples: Iterable[Mapping[str, o
 
 
 def _seen_ns(told: _Columns, example: Mapping[str, object]) -> int | None:
-    """When the first operation ended that is about the value of an example, else about its offset."""
+    """When the first operation completed that has the value of an example, or if none has, its offset; else None."""
     partition, stream, sequence, offset = (_number(example.get(name)) for name in _PLACE)
     here = told.partition == partition
     if stream >= 0 and sequence >= 0:
@@ -85,7 +83,7 @@ def _seen_ns(told: _Columns, example: Mapping[str, object]) -> int | None:
 
 
 def _number(value: object) -> int:
-    """-1 for what does not apply."""
+    """The value if it is an integer; -1 if the example does not have it."""
     return value if isinstance(value, int) else -1
 
 
@@ -96,7 +94,7 @@ def _columns(histories: Iterable[pa.Table]) -> _Columns:
         return _Columns(np.empty(0, dtype=np.bool_), *[empty] * (len(_Columns._fields) - 1))
     whole = pa.concat_tables(parts)
     kinds, outcomes, phases = (np.array(whole[name].to_pylist()) for name in ("f", "type", "phase"))
-    wanted = np.isin(kinds, _TELLING) & (outcomes == "ok") & (phases == "load")
+    wanted = np.isin(kinds, _SHOWING) & (outcomes == "ok") & (phases == "load")
     numbers = [whole[name].to_numpy().astype(np.int64) for name in _Columns._fields[1:]]
     ended = wanted & (numbers[-1] >= 0)
     return _Columns((kinds == "send")[ended], *(each[ended] for each in numbers))

@@ -1,8 +1,9 @@
 """The sweep ``in-flight``: six requests in flight against a broker that remembers five batches.
 
-Six batches are stored and none of their answers arrives. The retry of the first is older than what the broker
-remembers: by Kafka's rule it is out of order, by our rule (docs/producer-state.md) it is known to be stored.
-Only the native producer can be made to do it; librdkafka refuses more than five with idempotence. Owns the matrix.
+Six batches are stored and none of their responses arrives. The retry of the first batch is older than anything the
+broker remembers. By Kafka's rule, the broker rejects it as out of order; by the rule of gapless
+(docs/producer-state.md), it knows that the batch is stored. Only the native producer can have six requests in flight:
+with idempotence, librdkafka allows at most five. Owns the matrix. Does not run it.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted
 NAME = "in-flight"
 SUMMARY = "six requests in flight against brokers that remember five, by Kafka's rule and by that of gapless"
 
-#: The one client, and why.
+#: The only client of this sweep, and why.
 CLIENT = "native"
 WHY = "librdkafka allows at most five requests in flight with idempotence"
 
 TIME_LIMIT_S = 16.0
 SEEDS = (1,)
 IN_FLIGHT = (5, 6)
-#: Of ``gapless.unknown.producer``.
+#: The values of ``gapless.unknown.producer``.
 RULES = ("kafka", "gapless")
 FAULTS = ("drop-response", "reset")
-#: Small batches that are sent at once: while answers are dropped there are as many in flight as may be.
+#: Small batches that are sent at once, so that as many as possible are in flight while responses are dropped.
 RATE = 3_000
 PRODUCER = ("batch.size=1000", "linger.ms=0")
 
@@ -38,7 +39,7 @@ NOTES = (
 
 
 def build(wanted: Wanted) -> Sweep:
-    """The matrix for what is wanted; the client is always the native one."""
+    """The matrix for these options; the client is always the native one."""
     return Sweep(NAME, SUMMARY, "fault", tuple(_cells(wanted)), notes=NOTES)
 
 

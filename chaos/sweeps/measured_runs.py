@@ -1,8 +1,8 @@
-"""The runs of which ``docs/sensitivity.md`` is made: read from ``sweep.json`` files, and kept from day to day.
+"""The runs from which ``docs/sensitivity.md`` is made: reads them from ``sweep.json`` files, and keeps them in a file.
 
-Owns the file in which they are kept (``docs/sensitivity.json``: the form of ``sweep.json``, but with a line for each
-run, and only what a figure or a reader needs), which run of a cell counts, and the refusal of runs that cannot be what
-they say. The figures are ``sensitivity_figures``'.
+Owns that file (``docs/sensitivity.json``: like ``sweep.json``, but with one line per run, and only the fields that a
+figure or a reader needs), which run of a cell counts, and the rejection of contradictory entries. Does not own the
+figures (``sensitivity_figures``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chaos.sweeps.sensitivity_figures import WITHOUT_VERDICT
 from loadgen.settings import CONFLUENT
 from verifier.evidence.run_directory import read_json, write_text_atomic
 
-#: Options of a sweep that make other runs of cells with the same names, where they are not these.
+#: Options that change the runs of a sweep but not the names of its cells, with the only values that are accepted.
 _USUAL: Mapping[str, object] = {"time_limit_s": None, "rate": None, "client": CONFLUENT}
-#: Ends the commit of sources that were changed since: no one knows which they were.
+#: The suffix of a commit with uncommitted changes, which does not identify the sources.
 _CHANGED = "-dirty"
 
 
 class MeasuredRun(NamedTuple):
-    """What came of one cell. ``asks`` is what it asked (``question``), "" if the file does not say."""
+    """The run of one cell. ``asks`` is the digest of the cell's settings (``question``), "" if the file has none."""
 
     seed: int
     outcome: CellOutcome
@@ -36,9 +36,10 @@ class MeasuredRun(NamedTuple):
 
 
 def new_runs(paths: Iterable[Path]) -> dict[str, MeasuredRun]:
-    """The cells of these ``sweep.json`` that were to be run, by name.
+    """The selected cells of these ``sweep.json`` files, by name.
 
-    Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two ran the same cell.
+    Raises ``OSError``. Raises ``ValueError`` if a file is not from this sweep, or if two files have a run of the same
+    cell.
     """
     runs: dict[str, MeasuredRun] = {}
     for path in paths:
@@ -52,7 +53,7 @@ def new_runs(paths: Iterable[Path]) -> dict[str, MeasuredRun]:
 
 
 def kept_runs(path: Path) -> dict[str, MeasuredRun]:
-    """The cells of one file that were to be run, by name. Raises ``OSError``, ``ValueError``."""
+    """The selected cells of one file, by name. Raises ``OSError`` or ``ValueError``."""
     told = read_json(path)
     if told.get("sweep") != NAME:
         raise ValueError(f"{path} is not from 'gapless sweep {NAME}'; use one that is")
@@ -74,7 +75,7 @@ def kept_runs(path: Path) -> dict[str, MeasuredRun]:
 
 
 def _contradiction(outcome: CellOutcome) -> str | None:
-    """Why this cannot have come of a run."""
+    """Why this outcome cannot be that of a run, in words; None if it can."""
     if outcome.status != "judged":
         return None if outcome.status in WITHOUT_VERDICT else f"has the status {outcome.status!r:.20}"
     if outcome.verdict not in VERDICTS:
@@ -85,10 +86,10 @@ def _contradiction(outcome: CellOutcome) -> str | None:
 
 
 def with_new(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> dict[str, MeasuredRun]:
-    """Both; of two runs of a cell, the one that counts. What has not begun is not kept.
+    """The kept runs together with the new ones that have begun; of two runs of a cell, the one that counts.
 
-    By the same sources the first counts, or else it could be run again until it is as one would have it. One without a
-    verdict, or whose verdict is unknown, makes way.
+    Of two runs by the same commit, the first counts: otherwise someone could repeat a run until they like the result. A
+    new run replaces one that has no verdict, an unknown verdict, or another commit.
     """
     begun = _begun(new)
     skipped = set(skipped_runs(kept, new))
@@ -96,7 +97,7 @@ def with_new(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) ->
 
 
 def skipped_runs(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> list[str]:
-    """The cells whose new run does not count, since the kept one does."""
+    """The names of the cells whose new run does not count, because the kept one does."""
     return [name for name, run in _begun(new).items() if name in kept and _stays(kept[name].outcome, run.outcome)]
 
 
@@ -114,7 +115,7 @@ def _stays(before: CellOutcome, now: CellOutcome) -> bool:
 
 
 def check_asked(runs: Mapping[str, MeasuredRun], cells: Iterable[Cell]) -> None:
-    """Raises ``ValueError`` for a run that was asked something else than its cell of today."""
+    """Raises ``ValueError`` for a run that was made with other settings than its cell has now."""
     asked = {cell.name: question(cell) for cell in cells}
     for name, run in runs.items():
         if run.asks and run.asks != asked[name]:
@@ -122,7 +123,7 @@ def check_asked(runs: Mapping[str, MeasuredRun], cells: Iterable[Cell]) -> None:
 
 
 def keep_runs(path: Path, runs: Mapping[str, MeasuredRun]) -> None:
-    """Write the file. Where a run was made, and how to repeat it there, is left out. Raises ``OSError``."""
+    """Write the file, without the directories of the runs and the commands that repeat them. Raises ``OSError``."""
     rows = [json.dumps(_row(name, run), ensure_ascii=False) for name, run in sorted(runs.items())]
     cells = ",\n".join(rows)
     write_text_atomic(path, f'{{"sweep": "{NAME}", "cells": [\n{cells}\n]}}\n')

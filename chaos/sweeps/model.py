@@ -1,4 +1,7 @@
-"""What a sweep is: cells, each one run with its settings, its faults and its seed. Pure; runs and judges nothing."""
+"""The model of a sweep: a matrix of cells, each of which is one run with settings, faults and a seed. Pure.
+
+Owns the values, and the parsing of ``--filter`` and ``--seeds``. Runs nothing and judges nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,31 @@ from chaos.schedules.model import Schedule
 from loadgen.settings import CONFLUENT
 
 SEED = "seed"
-#: Former names of dimensions, which --filter still accepts.
+#: Old names of dimensions, which --filter still accepts -> their current names.
 FORMER: Mapping[str, str] = {"scenario": "exercise"}
 
 
 class SweepError(ValueError):
-    """A sweep cannot do what was asked; the message names the problem and the fix."""
+    """The request for a sweep is not possible. The message names the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """An effect that a cell counts: the check that finds it, and its cause in the expectation matrix."""
+    """An effect that a cell counts: its name, the check that finds it, and its cause in the expectation matrix."""
 
     name: str
     check: str
     cause: str | None
 
 
-#: In the order of the columns.
+#: The counted effects, in the order of the report's columns.
 EFFECTS = (
     Effect("lost", "lost-write", None),
     Effect("duplicated", "log-duplicate", "broker"),
     Effect("out of order", "log-reorder", "values"),
 )
 
-#: Counted besides these: records whose outcome the producer does not know. That is no anomaly.
+#: Also counted: records whose outcome the producer does not know. They are not an anomaly.
 UNKNOWN = "unknown"
 COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
 
@@ -45,8 +48,8 @@ COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
 class Wanted:
     """The options of ``gapless sweep`` that shape its cells; None stands for the sweep's own default.
 
-    ``filters`` select the cells that are run. ``minutes`` limits the whole sweep. ``day`` is the date in UTC on which
-    it was asked for, as the number yyyymmdd, for a sweep that derives its seeds from the date.
+    ``filters`` select the cells that are run. ``minutes`` limits the whole sweep. ``day`` is the UTC date of the
+    command as the number yyyymmdd, for a sweep that derives its seeds from the date.
     """
 
     seeds: tuple[int, ...] | None = None
@@ -94,9 +97,10 @@ class Wanted:
 class Cell:
     """One run of a sweep.
 
-    ``labels`` are its place in the matrix, the seed last. ``claims`` are the effects that it is expected to show; an
-    empty tuple means none. ``finds`` are the checks of which one must find its planted defect. ``inapplicable`` says
-    why it makes no sense to run the cell. Cells are run by rising ``turn``, and else in the order of the matrix.
+    ``labels`` maps each dimension of the matrix to the cell's value, the seed last. ``claims`` are the effects that the
+    cell is expected to show, empty if it must show none. ``finds`` are the checks of which at least one must find the
+    planted defect. ``inapplicable`` says why running the cell makes no sense, "" if it does. Cells run in the order of
+    ``turn``; those with the same turn, in the order of the matrix.
     """
 
     labels: Mapping[str, str]
@@ -114,7 +118,7 @@ class Cell:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """Its place in the matrix without the seed: cells that differ only in the seed are summed."""
+        """Its labels without the seed. Cells with the same setting are summed."""
         return tuple(value for dimension, value in self.labels.items() if dimension != SEED)
 
 
@@ -122,9 +126,9 @@ class Cell:
 class Sweep:
     """A matrix of cells.
 
-    ``across`` is the dimension that a plot shows from left to right. ``compared`` are its values at which throughput
-    may be compared; an empty tuple means all. ``judged_at_once`` is how many runs share a Spark session; with 0, each
-    run is judged at its end.
+    ``across`` is the dimension that a plot shows from left to right. ``compared`` has the values of this dimension at
+    which the throughput of cells may be compared; empty means all. ``judged_at_once`` is how many runs share a Spark
+    session; with 0, each run is judged at its end.
     """
 
     name: str
@@ -137,18 +141,18 @@ class Sweep:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of its cells, each once."""
+        """The seeds of the cells, each once."""
         return tuple(dict.fromkeys(cell.asked.seed for cell in self.cells))
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The dimensions of the matrix, the seed last."""
+        """The names of the dimensions, the seed last."""
         return tuple(self.cells[0].labels) if self.cells else ()
 
     def filtered(self, terms: Sequence[tuple[str, frozenset[str]]]) -> tuple[Cell, ...]:
-        """The cells that every term lets pass, in the order in which they are run.
+        """The cells that match every term, in the order in which they run.
 
-        Raises SweepError for an unknown dimension or value.
+        A term has a dimension and its allowed values. Raises SweepError for an unknown dimension or value.
         """
         terms = [(self._dimension(name), values) for name, values in terms]
         for dimension, values in terms:
@@ -166,12 +170,12 @@ class Sweep:
         return tuple(sorted(passed, key=lambda cell: cell.turn))
 
     def _dimension(self, name: str) -> str:
-        """The dimension of this name; of one that it had before, the one of today."""
+        """The current name of a dimension that was given by its current or its old name."""
         return FORMER[name] if name not in self.dimensions and FORMER.get(name) in self.dimensions else name
 
 
 def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
-    """``acks=1,fault=reset|none`` as terms. Raises SweepError."""
+    """Parse filters such as ``acks=1,fault=reset|none`` into (dimension, values) terms. Raises SweepError."""
     terms = []
     for term in (each.strip() for text in texts for each in text.split(",")):
         dimension, separator, values = term.partition("=")
@@ -182,7 +186,7 @@ def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """``N`` (the seeds 1 to N), or ``a,b,c`` (these; ``a,`` for one). Raises SweepError."""
+    """Parse ``N`` (the seeds 1 to N), or ``a,b,c`` (these seeds; ``a,`` is the single seed a). Raises SweepError."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts if part) or not parts[0]:
         raise SweepError(f"--seeds takes a number of seeds, or comma-separated seeds, not {text!r}")

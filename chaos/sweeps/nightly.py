@@ -1,8 +1,8 @@
 """The sweep ``nightly``: every fault set with every workload that it suits, with seeds derived from the date.
 
-Owns its matrix and its order. A night seldom has time for the whole matrix (``--minutes``). The order therefore goes
-through it diagonally, from a different starting point each night: each of the first cells has a different fault set,
-and a workload that was not first the night before.
+Owns its matrix and its order. A night seldom has time for the whole matrix (``--minutes``). So the cells run along its
+diagonals, from a different starting point each night: the first cells all have different fault sets, each with another
+workload than the night before. Does not run the cells (``sweep_runner``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NAME = "nightly"
 SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
-#: These faults need two processes of each kind, since they kill one for good.
+#: These faults kill a process for good, so each kind of process must exist twice.
 LOAD_KILLS = "kill-producers,kill-readers"
-#: Name -> the faults, and whether some begin while another lasts. Each fault of ``all`` is in one set besides the last.
+#: Name -> (faults, whether they may overlap). Each fault of ``all`` is in exactly one set besides ``composed``.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": (
         "kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu,memory-pressure",
@@ -53,12 +53,12 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
 }
 #: The swarms whose runs must be valid: each seed draws faults and settings.
 SWARMS = ("survivable", "historic")
-#: Seeds of one date: yyyymmdd001 and so on.
+#: The number of seeds reserved for each date: yyyymmdd001 and so on.
 SEEDS_A_DAY = 1000
 
 
 def build(wanted: Wanted) -> Sweep:
-    """The matrix once; with ``--minutes``, as often as there could be time for, each time with the next seed."""
+    """The matrix once; with ``--minutes``, as many times as could fit into that time, each time with the next seed."""
     if wanted.seeds is not None:
         return Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, wanted.seeds)))
     first = wanted.day * SEEDS_A_DAY + 1
@@ -73,14 +73,14 @@ def build(wanted: Wanted) -> Sweep:
 
 
 def suits(faults: str, workload: Workload) -> bool:
-    """Whether all faults of a set can take effect with this workload. A run of ``all`` leaves out the others."""
+    """Whether all faults of a set can take effect with this workload. True for ``all``: its runs omit the others."""
     if faults in GROUPS:
         return True
     return all(suited(FAULTS[name], workload) for name in parse_faults(faults))
 
 
 def _topic_config(faults: str) -> tuple[str, ...]:
-    """The topic settings without which some fault of a set could not take effect."""
+    """The ``KEY=VALUE`` settings of the topic that some fault of the set needs to take effect."""
     named = () if faults in GROUPS else parse_faults(faults)
     needs_closed = any(FAULTS[name].needs_closed_segments for name in named)
     return (f"segment.bytes={SMALL_SEGMENT}",) if needs_closed else ()
@@ -91,9 +91,9 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
         name: [each for each, workload in CATALOGUE.items() if suits(faults, workload)]
         for name, (faults, _) in FAULT_SETS.items()
     } | {name: [*CATALOGUE] for name in SWARMS}
-    # a set that suits every workload begins with another one each night, so that a few nights cover all of them
+    # a set that suits every workload begins with another workload each night, so that a few nights cover all workloads
     anywhere = [name for name, loads in loads_of.items() if len(loads) == len(CATALOGUE)]
-    # an unlimited workload overloads a small machine, including the harness, so it comes last
+    # a workload without a rate limit overloads a small machine, including the harness, so it comes last
     for row, (fault_set, loads) in enumerate(loads_of.items()):
         faults, overlap = FAULT_SETS.get(fault_set, (None, False))
         paced = [name for name in loads if not CATALOGUE[name].is_unlimited]

@@ -1,4 +1,8 @@
-"""The outcome of one cell, read from its run directory, with what its settings allow. Judges nothing itself."""
+"""Reads the outcome of one cell from its run directory.
+
+Owns the value, and when a cell counts as judged, unjudged or interrupted. Judges no run (the verifier does), and does
+not sum outcomes (``summary``).
+"""
 
 from __future__ import annotations
 
@@ -21,16 +25,17 @@ from verifier.evidence.series import SeriesPoint, read_all_series
 from verifier.excuses.expectation import Expectation
 
 #: ``unjudged``: it has run and is not judged yet; ``failed``: the harness failed; ``interrupted``: it ended early;
-#: ``not run``: not yet; ``inapplicable``: it makes no sense to run it; ``not asked``: ``--filter`` leaves it out.
+#: ``not run``: it has not run yet; ``inapplicable``: running it makes no sense; ``not asked``: it was not selected.
 Status = Literal["judged", "unjudged", "failed", "interrupted", "not run", "inapplicable", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """One cell. ``found`` counts each effect; ``allowed`` has the reason for each effect that the settings allow.
+    """The outcome of one cell.
 
-    An effect that could not be counted, for lack of evidence, is absent from ``found``. For the same
-    reason, ``acked`` and ``read`` may be None.
+    ``found`` counts each effect. ``allowed`` has the reason for each effect that the settings allow. ``forbidden``
+    counts, by check, the anomalies that they do not allow. If evidence is missing, an effect is absent from ``found``,
+    and ``acked`` and ``read`` (numbers of records) may be None.
     """
 
     status: Status
@@ -45,19 +50,19 @@ class CellOutcome:
     longest_gap_ms: float | None = None
     faults_injected: int = 0
     faults_effective: int = 0
-    #: How often planted defects took effect, in all.
+    #: How often planted defects took effect. In a cell that must find a defect, only that defect counts.
     fired: int = 0
-    #: The same for each defect.
+    #: How often each defect took effect.
     fired_by: Mapping[str, int] = field(default_factory=dict)
-    #: The number of records and seconds after which there was evidence of the planted defect.
+    #: The first evidence of the planted defect: after this many acknowledged records, and seconds of load.
     evidence_records: int | None = None
     evidence_s: float | None = None
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
-    #: The commit of the sources that made the run, "" if there was no checkout.
+    #: The commit of the sources that made the run; "" if they were not in a git checkout.
     commit: str = ""
-    #: What the run reached, by its journals.
+    #: What the run reached, according to the brokers' journals.
     reached: Reached = field(default_factory=Reached)
 
     def to_json(self) -> dict[str, Any]:
@@ -65,15 +70,15 @@ class CellOutcome:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> CellOutcome:
-        """The inverse of ``to_json``, but for what the run reached. Raises KeyError."""
+        """The inverse of ``to_json``, without ``reached``. Raises KeyError."""
         names = [each.name for each in fields(cls) if each.name not in ("reasons", "reached")]
         return cls(**{name: value[name] for name in names}, reasons=tuple(map(str, value["reasons"])))
 
 
 def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
-    """Whether the cell's claims came true: each claimed effect was found, or none if none is claimed.
+    """Whether the cell shows what it claims: each claimed effect was found or, without claims, no effect was.
 
-    None if that is not known: the cell was not judged, or its evidence is incomplete and does not show it.
+    None if that is not known, because the cell was not judged or its evidence is incomplete.
     """
     if outcome.status != "judged":
         return None
@@ -84,15 +89,17 @@ def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
 
 
 def is_found(cell: Cell, outcome: CellOutcome) -> bool | None:
-    """Whether a check that names the planted defect found an anomaly; None if the defect never took effect, or if that
-    is not known."""
+    """Whether a check that names the planted defect found a forbidden anomaly.
+
+    None if the cell has no such defect or is not judged, or if the defect never took effect.
+    """
     if not cell.finds or outcome.status != "judged" or not outcome.fired:
         return None
     return bool(set(cell.finds) & outcome.forbidden.keys())
 
 
 def made_by(outcomes: Sequence[CellOutcome]) -> str:
-    """A line if the runs were made by different commits, so that their verdicts are about different programs."""
+    """A line that warns if the runs were made by different commits, that is, of different programs; else ""."""
     commits = Counter(each.commit or "an unknown commit" for each in outcomes if each.status == "judged")
     if len(commits) < 2:
         return ""
@@ -100,7 +107,7 @@ def made_by(outcomes: Sequence[CellOutcome]) -> str:
 
 
 def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
-    """The same; the exit status of a run with a defect is 0 if it was found, 1 if missed, 2 if it never fired."""
+    """The same, but a run with a defect gets exit status 0 if it was found, 1 if missed, 2 if it never fired."""
     if not cell.finds or outcome.status != "judged":
         return outcome
     status = {None: Exit.UNKNOWN, False: Exit.INVALID, True: Exit.VALID}[is_found(cell, outcome)]
@@ -108,7 +115,7 @@ def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
 
 
 def sentence(outcome: CellOutcome) -> str:
-    """A cell's line on the terminal: what made it invalid or unknown, or the effects that were counted."""
+    """The line about a cell on the terminal: why it is invalid or unknown, or else the counted effects."""
     if outcome.status != "judged":
         return f"{outcome.status}: {'; '.join(outcome.reasons)}"
     anomalies = ", ".join(f"{name} {count:,}" for name, count in outcome.forbidden.items())
@@ -122,11 +129,11 @@ def sentence(outcome: CellOutcome) -> str:
 
 
 def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
-    """The outcome of a cell whose run is judged. Raises as ``outcome_of`` does."""
+    """The outcome of a cell whose run is judged. Raises ``OSError`` or ``ValueError`` for a damaged directory."""
     outcome = outcome_of(directory)
     if not cell.finds:
         return outcome
-    # defects planted besides the first one only help it to fire, and need not be found
+    # the other planted defects only help the first one to fire, and need not be found
     planted = cell.asked.defects[0].partition(":")[0] if cell.asked.defects else ""
     outcome = as_planted(cell, replace(outcome, fired=outcome.fired_by.get(planted, 0)))
     named = [name for name in cell.finds if name in outcome.forbidden]
@@ -135,7 +142,7 @@ def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
 
 
 def is_judged(directory: RunDirectory) -> bool:
-    """Whether a run ended normally and has a verdict. An interrupted run did not end normally."""
+    """Whether a run ended normally, that is, not by an interrupt, and has a verdict on its evidence."""
     try:
         run = directory.read_run()
         read_json(directory.verdict_json)
@@ -145,10 +152,10 @@ def is_judged(directory: RunDirectory) -> bool:
 
 
 def has_judgment(cell: Cell, directory: RunDirectory) -> bool:
-    """Whether a cell has an outcome that stays: a verdict at its own end, or one that is invalid although it was
-    interrupted. What was found is no less found, and running the cell again may not find it.
+    """Whether a cell's verdict is final, so that the cell is not run again.
 
-    Not of a cell with a defect that is to be found: it would count only if half a run was enough to find it.
+    That is so if the run ended normally, or if it was interrupted and is invalid: a second run may not find the anomaly
+    again. If the cell has to find a defect, an interrupted run does not count: half a run may be too short to find it.
     """
     return is_judged(directory) or (not cell.finds and _is_invalid_early(directory))
 
@@ -163,7 +170,7 @@ def _is_invalid_early(directory: RunDirectory) -> bool:
 
 
 def is_unjudged(directory: RunDirectory) -> bool:
-    """Whether a run ended normally with all of its evidence, and only has no verdict yet."""
+    """Whether a run ended normally and sealed its evidence, but has no verdict yet."""
     try:
         run = directory.read_run()
     except (OSError, ValueError):
@@ -173,7 +180,7 @@ def is_unjudged(directory: RunDirectory) -> bool:
 
 
 def is_interrupted(directory: RunDirectory) -> bool:
-    """Whether a run that is not judged was interrupted, and not, say, killed."""
+    """Whether a run without a final verdict was interrupted. False if it was killed, for example."""
     try:
         return bool(directory.read_run().get("interrupted"))
     except (OSError, ValueError):
@@ -181,7 +188,7 @@ def is_interrupted(directory: RunDirectory) -> bool:
 
 
 def interrupted(directory: RunDirectory) -> CellOutcome:
-    """The outcome of an interrupted run. Its verdict does not count, but its report may be read."""
+    """The outcome of an interrupted run. Its verdict does not count, but is shown, since it may have a report."""
     try:
         verdict = str(read_json(directory.verdict_json)["verdict"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -190,7 +197,7 @@ def interrupted(directory: RunDirectory) -> CellOutcome:
 
 
 def _reached(directory: RunDirectory) -> Reached:
-    """As the run wrote it down; nothing if it did not."""
+    """What the run reached, from the file that it wrote; empty without one."""
     try:
         return Reached.from_json(read_json(directory.path / REACHED_FILE))
     except (OSError, ValueError, TypeError):
@@ -198,7 +205,7 @@ def _reached(directory: RunDirectory) -> Reached:
 
 
 def outcome_of(directory: RunDirectory) -> CellOutcome:
-    """The outcome of a run that is judged. Raises ``OSError`` or ``ValueError`` for a directory that is damaged."""
+    """The outcome of a judged run. Raises ``OSError`` or ``ValueError`` for a damaged directory."""
     run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
     checks, stats = verdict["checks"], verdict["stats"]
     expectation = Expectation.of(run)
@@ -239,7 +246,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
 
 
 def throughput(phases: list[PhaseSpan], series: list[SeriesPoint]) -> float | None:
-    """Acknowledged records per second over the time of the load, from its own series; None if that is not known."""
+    """Acknowledged records per second during the chaos phase, from the load's series; None if that is not known."""
     span = next((phase for phase in phases if phase.name == CHAOS and phase.end_ns is not None), None)
     if span is None or span.end_ns is None or span.end_ns <= span.start_ns:
         return None

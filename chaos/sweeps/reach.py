@@ -1,7 +1,7 @@
-"""What the runs of a sweep reached together, and which of them are kept since they reached something new. Pure.
+"""Sums up what the runs of a sweep reached, and lists the runs that reached something new. Pure.
 
-A seed is worth running again if it came somewhere that no run before it had come to: to an election of another kind, a
-longer truncation, more leader epochs. What counts as new is ``chaos.reached``'s.
+A seed is worth repeating if its run reached something that no earlier run had: another kind of election, a longer
+truncation, more leader epochs. Does not own what counts as reached (``chaos.reached``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chaos.sweeps.outcome import CellOutcome
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A run that reached something new: where it is in the matrix, what was new, and the command that repeats it."""
+    """A run that reached something new. ``new`` lists this in words; ``repro`` is the command that repeats the run."""
 
     cell: str
     seed: int
@@ -29,12 +29,12 @@ class Kept:
 
 
 def together(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Reached:
-    """All runs of the sweep."""
+    """What all judged runs of the sweep reached together."""
     return total(outcomes[cell.name].reached for cell in _judged(sweep, outcomes))
 
 
 def kept(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[Kept]:
-    """The runs that reached something that none before them had, in the order in which cells are run."""
+    """The runs that reached something that no earlier run had, in the order in which cells run."""
     known: frozenset[str] = frozenset()
     found = []
     for cell in sorted(_judged(sweep, outcomes), key=lambda each: each.turn):

@@ -1,4 +1,7 @@
-"""The sweep ``scenarios``: every named scenario, with one seed after the other. Owns its matrix."""
+"""The sweep ``scenarios``: every named scenario with every seed.
+
+Owns its matrix. Does not own the scenarios (``chaos.scenarios``).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ NOTES = ("Claimed is what the settings of a scenario allow and its schedule is m
 
 
 def build(wanted: Wanted) -> Sweep:
-    """A cell for each scenario and seed; each has its own load and settings, and as much time as its schedule needs."""
+    """A cell for each scenario and seed. The scenario sets the load, the settings, and the time for its schedule."""
     cells = []
     for each in scenarios():
         claims = tuple(effect.name for effect in EFFECTS if effect.check in each.allowed)
@@ -25,7 +28,7 @@ def build(wanted: Wanted) -> Sweep:
             more = {} if wanted.rate is None else {"rate": wanted.rate}
             asked = told_by(each.name, seed, name=NAME, client=wanted.client, **more)
             limit_s = wanted.time_limit_or(asked.time_limit_s)
-            # one that no run could have is refused; one that is too short for the schedule means a short run
+            # an impossible limit is passed on and refused later; one below the schedule's length shortens the run
             if limit_s <= WARMUP_S or limit_s > asked.time_limit_s:
                 asked = replace(asked, time_limit_s=limit_s)
             cells.append(Cell({"scenario": each.name, SEED: str(seed)}, asked, claims=claims))

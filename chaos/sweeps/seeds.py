@@ -1,4 +1,4 @@
-"""The sweep ``seeds``: the default run of ``gapless run``, with one seed after the other. Owns its matrix."""
+"""The sweep ``seeds``: the default run of ``gapless run`` with every seed. Owns its matrix; does not run it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The sweep ``sensitivity``: defects that need no transactions or groups, each under its exercise,
-and each exercise without a defect.
+"""The sweep ``sensitivity``: defects that need no transactions or groups, each under an exercise that makes it fire.
 
-Owns the matrix: which exercise makes a defect fire, and which checks name it. What a defect does is in
-``cluster.defects``, how cells are made from the matrix in ``exercises``, the figures in ``sensitivity_figures``. Each
-exercise is as short as possible; of those in ``chaos/scenarios``, only the beginning is played.
+Each exercise is also run without a defect. Owns the matrix: which exercise makes a defect fire, and which checks name
+it. Does not own what a defect does (``cluster.defects``), how cells are made from the matrix (``exercises``), or the
+figures (``sensitivity_figures``). Each exercise is as short as possible; those from ``chaos/scenarios`` use only the
+beginning of the scenario.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SUMMARY = "defects that need no transactions, each under what exercises it: how 
 
 SEEDS = (1,)
 JUDGED_AT_ONCE = 20
-#: The shortest run without a defect: a very short run without a false alarm shows little.
+#: The least load time of a run without a defect, in seconds: a very short run without a false alarm shows little.
 CONTROL_S = 20.0
-#: The exercise without faults: without a defect, its runs are healthy ones.
+#: The exercise without faults.
 HEALTHY = "healthy"
 
 NOTES = (
@@ -36,16 +36,16 @@ NOTES = (
     "never fired. A run without a defect must be valid.",
 )
 
-#: Two partitions, and segments so small that a short run fills several.
+#: Options with segments so small that a short run fills several.
 _SMALL = {"partitions": 2, "rate": 2000, "topic_config": ("segment.bytes=131072",)}
 #: As many batches in flight as a broker remembers. (With idempotence, librdkafka has only one per partition.)
 _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.connection=5")
 #: One record per batch, so that batches in two logs end at the same offsets, whatever they contain.
 _SINGLE = ("batch.size=1", "linger.ms=0", "max.in.flight.requests.per.connection=5")
-#: Producers wait longer than a session and an election take.
+#: Producer timeouts that are longer than a session and an election.
 _PATIENT = ("request.timeout.ms=10000", "socket.timeout.ms=12000")
-#: On a slow machine, a double failover takes longer than the usual ``replica.lag.time.max.ms``, and a follower that is
-#: cut off must stay in the ISR.
+#: Keeps a follower that is cut off in the ISR: on a slow machine, a double failover takes longer than the default of
+#: ``replica.lag.time.max.ms``.
 _LENIENT = ("replica.lag.time.max.ms=30000",)
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
@@ -54,13 +54,13 @@ _LOST = {"direction": "response", "lossless": False}
 
 
 def _followers(at_s: float, duration_s: float) -> Injection:
-    """The followers of the first partition fetch nothing."""
+    """Keep the followers of the first partition from fetching."""
     return Injection(at_s, "cut-link", duration_s, {**_FIRST, "link": "followers"}, _HELD)
 
 
 EXERCISES: Mapping[str, Exercise] = {
     HEALTHY: Exercise(10.0, options=_SMALL),
-    # When a batch is refused, others are in flight behind it.
+    # When a batch is refused, later ones are in flight already.
     "in-flight": Exercise(10.0, client=NATIVE, options=_RESPONSES),
     "lost-responses": Exercise(
         16.0,
@@ -78,12 +78,12 @@ EXERCISES: Mapping[str, Exercise] = {
         client=NATIVE,
         options=_RESPONSES,
     ),
-    # The follower has everything that the leader has, and finds it on its own disk when it is back.
+    # The follower has everything that the leader has, and finds it on its own disk after the restart.
     "follower-crash": Exercise(
         12.0, (Injection(4.0, "kill-follower", 3.0, _FIRST),), options={"partitions": 1, "rate": 2000}
     ),
-    # Watermarks lag, and the next leader dies before any other broker has its records. The first leader's last
-    # responses reach no one (``tail``): the records in them would be cut off again, and perhaps were never committed.
+    # High watermarks lag, and the next leader dies before any other broker has its records. No follower gets the first
+    # leader's last responses (``tail``): their records would be truncated again, and perhaps were never committed.
     "failover-in-a-failover": Exercise(
         18.0,
         (
@@ -124,7 +124,7 @@ EXERCISES: Mapping[str, Exercise] = {
         ),
         options={"partitions": 1, "rate": 1000, "producer_config": _PATIENT},
     ),
-    # The follower that lags is down when the leader dies, and the next leader does not know what was committed since.
+    # The lagging follower is down when the leader dies, and the next leader does not know what was committed since.
     "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
     # The leader reaches neither followers nor controller, but ZooKeeper and clients reach it; then it is replaced.
     "leader-on-its-own": Exercise(

@@ -1,9 +1,9 @@
-"""``docs/sensitivity.md``, generated from sweeps that have run. Owns the page around the tables, and the adding up.
+"""Generates ``docs/sensitivity.md`` from sweeps that have run. Owns the text around the tables, and merges the sweeps.
 
 Run as ``python -m chaos.sweeps.sensitivity_document --runs docs/sensitivity.json SWEEP.JSON ...``, with its output in
-``docs/sensitivity.md``. A matrix of hours may be run in parts (``--filter``, ``--seeds``), each with its own
-``sweep.json``, and on several days: what the file of ``--runs`` has (``measured_runs``) counts too, and it takes up the
-new ones.
+``docs/sensitivity.md``. The matrix takes hours, so it may be run in parts (``--filter``, ``--seeds``), each with its
+own ``sweep.json``, and on several days. The file of ``--runs`` keeps all runs (``measured_runs``): they count, too, and
+the new ones are added to it. Does not own the figures (``sensitivity_figures``) or the tables (``sensitivity_words``).
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ COLUMNS = """- `exercised`: in how many runs the defect took effect, as the brok
 
 
 def document(told: Sensitivity | None) -> str:
-    """The page as text; without figures, it says that nothing was measured yet, and what is planted."""
+    """The page as text. Without figures, it says that nothing was measured yet, and which defects are planted."""
     return "\n".join(_lines(told)).rstrip("\n") + "\n"
 
 
 def figures_in(
     paths: Iterable[Path], runs: Path | None = None, note: Callable[[str], None] = lambda _: None
 ) -> Sensitivity | None:
-    """The figures of all cells in these ``sweep.json`` together; None if nothing was judged.
+    """The figures of all cells in these ``sweep.json`` files together; None if nothing was judged.
 
-    With ``runs``, those that this file has are part of it, and afterwards it has them all but those that are skipped,
-    which ``note`` is told of.
+    ``runs`` is the file that keeps earlier runs. These count, too, and the new ones are added to the file, except those
+    that do not count; ``note`` gets a line that names them.
 
-    Raises ``OSError``; ``ValueError`` if one is not from this sweep or contradicts itself, if two ran the same cell, or
-    if one was asked something else than its cell of today.
+    Raises ``OSError``. Raises ``ValueError`` if a file is not from this sweep or contradicts itself, if two files have
+    a run of the same cell, or if a run was made with other settings than its cell has now.
     """
     measured = new_runs(paths)
     if runs is not None:

@@ -1,8 +1,8 @@
-"""How many planted defects are found, how soon, and how often a run without any is accused: figures of a sweep. Pure.
+"""Figures of a sweep: how many planted defects are found, how soon, and how many runs without one are accused. Pure.
 
-Owns the arithmetic and the shape that ``sweep.json`` has of it. A defect that never fired was not exercised, which is
-something else than missed: shares count only runs in which it fired. False alarms are counted over runs in which
-nothing is planted, without faults and with them.
+Owns the arithmetic, and the form of the figures in ``sweep.json``. A defect that never fired was not exercised, but
+also not missed: shares count only runs in which it fired. False alarms are counted over runs without a planted defect,
+with and without faults. Does not own the wording (``report.sensitivity_words``).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from chaos.sweeps.confidence import CONFIDENCE, share_bounds
 from chaos.sweeps.model import SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, Status, is_found, made_by
 
-#: How a cell stands that was asked for and has no verdict.
+#: The statuses of selected cells without a verdict.
 WITHOUT_VERDICT: tuple[Status, ...] = ("failed", "interrupted", "unjudged", "not run")
 
 
 class Count(TypedDict):
-    """``happened`` of ``of``, and between which shares the true one lies."""
+    """Something happened in ``happened`` of ``of`` runs; ``least`` and ``most`` are the bounds of the true share."""
 
     happened: int
     of: int
@@ -32,8 +32,9 @@ class Count(TypedDict):
 class DefectFigures(TypedDict):
     """One defect under one exercise, all seeds together.
 
-    ``anomalies`` are those of the checks that name it; ``records`` and ``seconds`` the medians of when there was the
-    first evidence, None if no operation tells.
+    ``exercised``: in how many runs it fired. ``found``: in how many of these the verdict was invalid. ``named``: in how
+    many a check found it that names it. ``anomalies`` counts what these checks found. ``records`` and ``seconds`` are
+    the medians of when the first evidence appeared, None if no operation shows any.
     """
 
     defect: str
@@ -47,9 +48,9 @@ class DefectFigures(TypedDict):
 
 
 class AlarmFigures(TypedDict):
-    """The runs of one exercise in which nothing is planted: how many of those with a verdict were accused.
+    """The runs of one exercise without a planted defect: how many of those with a verdict were accused (``alarms``).
 
-    One that is unknown accuses no one and clears no one, and is counted apart.
+    ``judged`` counts valid and invalid runs. Unknown runs are counted separately.
     """
 
     exercise: str
@@ -60,12 +61,12 @@ class AlarmFigures(TypedDict):
 
 
 class Sensitivity(TypedDict):
-    """All of a sweep. ``confidence`` is that of every bound; ``alarms`` are of all runs in which nothing is planted.
+    """The figures of a whole sweep. ``confidence`` applies to every bound.
 
-    ``without_verdict``: cells that were asked for and of which nothing is known, by how they stand (``failed``, ``not
-    run``, ...). A figure counts none of them: what crashed was neither found nor missed, neither accused nor cleared.
-    ``commits`` is a line if the runs are of different sources. ``accused_unfired``: runs that are invalid although what
-    was planted there never took effect. No defect was found in them, and no false alarm counts them.
+    ``without_verdict`` counts selected cells without a verdict, by status (``failed``, ``not run``, ...). No other
+    figure counts them. ``commits`` is a line if the runs were made by different commits, else "". ``accused_unfired``
+    counts invalid runs whose planted defect never fired: neither a defect found nor a false alarm. ``alarms`` counts
+    all runs without a planted defect, ``healthy_alarms`` those without faults, ``fault_alarms`` those with faults.
     """
 
     confidence: float
@@ -83,7 +84,7 @@ class Sensitivity(TypedDict):
 
 
 def sensitivity_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Sensitivity | None:
-    """The figures of a sweep in which defects are planted to be found; None of any other, or before anything ran."""
+    """The figures of a sweep that plants defects to be found; None for other sweeps, or before anything was judged."""
     if not any(cell.finds for cell in sweep.cells):
         return None
     groups: dict[tuple[str, ...], list[Cell]] = {}
@@ -111,7 +112,7 @@ def sensitivity_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Sensiti
 
 
 def count_of(happened: int, of: int) -> Count:
-    """The count with its bounds."""
+    """The count, with the bounds of its share."""
     least, most = share_bounds(happened, of)
     return Count(happened=happened, of=of, least=round(least, 6), most=round(most, 6))
 

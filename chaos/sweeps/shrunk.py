@@ -1,7 +1,8 @@
-"""Shrinks the red runs of a sweep: ``gapless shrink`` on one after the other, and the outcome.
+"""Shrinks the invalid runs of a sweep with ``gapless shrink``, one after the other.
 
-Owns which of them are shrunk, in how many minutes, and their line for people. What is tried is ``chaos.shrinking``'s. A
-night that finds one bug finds it often, so of several runs with the same anomalies only the first is shrunk.
+Owns which runs are shrunk, how many minutes each gets, and the line about the result. Does not own how a run is shrunk
+(``chaos.shrinking``). A sweep that finds a bug usually finds it often, so of several runs with the same anomalies only
+the first is shrunk.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from cluster.seams.units import seconds_of_ms
 from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import read_json
 
-#: The most runs for each red run.
+#: The most tries for each invalid run.
 MOST_RUNS = 40
-#: In less time, a search would not get beyond its first tries.
+#: The least time for a run. With less, a search would not get beyond its first tries.
 LEAST_MINUTES = 3
 
 #: (the run's directory, where to write, minutes) -> the command that shrinks it.
@@ -32,10 +33,11 @@ ShrinkCommand = Callable[[Path, Path, int], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The outcome of shrinking one run. ``play`` are the arguments of the smallest run that failed, empty without one.
+    """The outcome of shrinking one run, which had ``events_before`` faults.
 
-    ``before`` and ``after`` count tries of the whole run, and of the smallest. ``not_smaller`` says why the smallest
-    is the whole, "" if it is not.
+    ``play`` are the arguments that repeat the smallest run that failed, empty if none failed. It has ``events`` faults
+    and ``seconds`` seconds of load. ``before`` counts tries of the original run, ``after`` those of the smallest one.
+    ``not_smaller`` says why the smallest run is the original one, "" if it is smaller.
     """
 
     events_before: int
@@ -61,7 +63,7 @@ def _tries(told: Mapping[str, int]) -> TryCount:
 
 
 def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
-    """The recorded outcome for this cell; None if it is missing or unreadable."""
+    """The outcome of shrinking this cell, from its ``shrink.json``; None if that is missing or unreadable."""
     try:
         whole = read_json(directory.shrunk(cell) / "shrink.json")
         best = whole["best"]
@@ -76,7 +78,7 @@ def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
 
 
 def to_shrink(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[Cell]:
-    """The invalid runs; of those with the same anomalies, the first."""
+    """The cells with invalid runs; of those with the same anomalies, only the first."""
     first: dict[frozenset[str], Cell] = {}
     for cell in sweep.cells:
         outcome = outcomes[cell.name]
@@ -94,7 +96,10 @@ def shrink_red(
     command: ShrinkCommand,
     minutes: int,
 ) -> None:
-    """Shrink these, each in its share of the minutes that are left. KeyboardInterrupt ends the current one cleanly."""
+    """Shrink these cells; each gets an equal share of the remaining ``minutes``.
+
+    A KeyboardInterrupt ends the current one in order and is raised again.
+    """
     begun_ms = clock.monotonic_ms()
     left = [cell for cell in cells if not directory.shrunk(cell).exists()]
     for number, cell in enumerate(left):

@@ -1,4 +1,8 @@
-"""What a sweep shows: its cells' outcomes summed over seeds, its exit status, and ``sweep.json``. Pure."""
+"""Sums the outcomes of a sweep's cells over the seeds; makes its exit status and the object in ``sweep.json``. Pure.
+
+Owns the rows of the matrix and the form of ``sweep.json``. Does not read outcomes (``outcome``) or render reports
+(``report``).
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from chaos.sweeps.outcome import CellOutcome, is_found, made_by, shows_what_is_c
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.sensitivity_figures import sensitivity_of
 
-#: Since version 2, the cells' ``run.json`` files are complete; older sweeps are not resumed.
+#: The version of ``sweep.json``. Sweeps before version 2 cannot be resumed: their ``run.json`` files lack fields.
 SCHEMA = 2
 
-#: Exit statuses from the best to the worst (docs/sweep.md). A cell that could not be started is a harness failure.
+#: Exit statuses from the best to the worst (docs/sweep.md).
 _SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)
+#: A cell that could not be started counts as a failure of the harness.
 _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
 #: The exit status that a cell without a verdict counts as.
 _WITHOUT: Mapping[str, Exit] = {
@@ -26,9 +31,9 @@ _WITHOUT: Mapping[str, Exit] = {
 }  # fmt: skip
 
 
-#: The possible endings of a run with a defect.
+#: The possible results of a run with a planted defect.
 FOUND, MISSED, NEVER_FIRED = "found", "missed", "never fired"
-#: The state that each of them counts as, in agreement with its exit status.
+#: The state that each of them counts as, consistent with its exit status.
 _COMES_TO: Mapping[str, str] = {FOUND: "valid", MISSED: "invalid", NEVER_FIRED: "unknown"}
 #: The states from the worst to the best.
 STATES = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
@@ -36,12 +41,16 @@ STATES = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One place of the matrix, all its seeds together. ``verdicts`` are in the order of the seeds."""
+    """One setting of the matrix, summed over its seeds. ``verdicts`` are in the order of the seeds.
+
+    ``shown`` is whether the setting shows what it claims, None if unknown. ``faults`` counts injected and effective
+    ones.
+    """
 
     labels: Mapping[str, str]
     claims: tuple[str, ...]
     verdicts: tuple[str, ...]
-    #: Effects that could not be counted for every seed are absent.
+    #: The count of each effect. One that could not be counted for every judged seed is absent.
     found: Mapping[str, int]
     allowed: Mapping[str, str]
     forbidden: Mapping[str, int]
@@ -52,16 +61,16 @@ class MatrixRow:
     judged: bool = False
     inapplicable: str = ""
     reasons: tuple[str, ...] = ()
-    #: Whether some of its cells were asked for and have not run.
+    #: Whether some of its cells were selected and have not run.
     waiting: bool = False
     finds: tuple[str, ...] = ()
-    #: The number of judged runs with a planted defect, of those in which it fired, and of those in which a check that
+    #: How many judged runs have a planted defect, in how many of these it fired, and in how many of those a check that
     #: names it found it.
     planted: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def verdict(self) -> str:
-        """The worst verdict; a dash if nothing was run."""
+        """The worst verdict or status; ``-`` if nothing was run."""
         for verdict in ("failed", "invalid", "interrupted", "unjudged", "unknown", "valid"):
             if verdict in self.verdicts:
                 return verdict
@@ -69,7 +78,7 @@ class MatrixRow:
 
     @property
     def middle_records_per_s(self) -> float | None:
-        """The median over the seeds."""
+        """The median throughput over the seeds; None if it is not known for any."""
         return median(self.records_per_s) if self.records_per_s else None
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +102,7 @@ class MatrixRow:
 
 
 def rows_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[MatrixRow]:
-    """A row for each setting that has a cell that was asked for, in the order of the cells. ``outcomes`` by cell."""
+    """A row for each setting with a selected cell, in the order of the cells. ``outcomes`` is by cell name."""
     settings: dict[tuple[str, ...], list[Cell]] = {}
     for cell in sweep.cells:
         if outcomes[cell.name].status == "not asked":
@@ -108,7 +117,7 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[CellOutcome], across: str) ->
     first, judged = cells[0], [outcome for outcome in outcomes if outcome.status == "judged"]
     shown = [shows_what_is_claimed(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=True)]
     said = [each for each in shown if each is not None]
-    # a claimed effect needs to show with one seed; that nothing shows must hold for all seeds
+    # it is enough if one seed shows a claimed effect; without claims, no seed may show any effect
     true = (any(said) if first.claims else all(said)) if said else None
     forbidden: dict[str, int] = {}
     for outcome in judged:
@@ -149,14 +158,14 @@ def verdict_of(outcome: CellOutcome) -> str:
 
 
 def ending(cell: Cell, outcome: CellOutcome) -> str:
-    """The same, but for a run with a defect whether it was found: there, a valid verdict is the bad outcome."""
+    """How a run ended, in a word: its verdict or, for a run with a planted defect, whether that was found."""
     if cell.finds and outcome.status == "judged":
         return {True: FOUND, False: MISSED, None: NEVER_FIRED}[is_found(cell, outcome)]
     return verdict_of(outcome)
 
 
 def state_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """The sweep in one word: the state of its worst cell; empty if nothing was run."""
+    """The state of the sweep, which is that of its worst cell; "" if nothing was run."""
     ended = {ending(cell, outcomes[cell.name]) for cell in sweep.cells}
     there = {_COMES_TO.get(each, each) for each in ended}
     return next((state for state in STATES if state in there), "")
@@ -167,7 +176,7 @@ def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
     for outcome in outcomes:
         if outcome.status in _WITHOUT:
-            # a program that dies may end with any status: without a verdict, the status means nothing
+            # without a verdict, the exit status means nothing, since a crashing program may exit with any status
             statuses.append(_WITHOUT[outcome.status])
         elif outcome.exit_status is not None:
             statuses.append(_known(outcome.exit_status))
@@ -175,7 +184,7 @@ def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -
 
 
 def _known(status: int) -> Exit:
-    """A status that none of our commands returns, such as that of a signal, is a harness failure, too."""
+    """The status as ``Exit``. One that no command of gapless returns (that of a signal) is a harness failure."""
     try:
         known = Exit(status)
     except ValueError:
@@ -184,19 +193,22 @@ def _known(status: int) -> Exit:
 
 
 def counted(outcomes: Sequence[CellOutcome]) -> dict[str, int]:
-    """The number of cells by how they ended; cells that have not run are counted, too."""
+    """The number of cells by verdict or status, including those that have not run."""
     names = [verdict_of(outcome) or outcome.status for outcome in outcomes]
     known = ("valid", "invalid", "unknown", "failed", "interrupted", "unjudged", "not run")
     return {name: names.count(name) for name in known if name in names}
 
 
 def ran(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
-    """The rows with any cell that was run; ``left_out`` names the others."""
+    """The rows with at least one cell that was run. ``left_out`` has the others."""
     return [row for row in rows if row.verdicts]
 
 
 def left_out(rows: Sequence[MatrixRow], most: int | None = None) -> list[tuple[str, str]]:
-    """What was not run, in a line for each reason: why, and which settings, ``most`` of them by name."""
+    """The settings that were not run: a pair of texts for each reason, with the reason and the settings.
+
+    Names at most ``most`` settings; None means all.
+    """
     kinds: dict[str, list[str]] = {}
     for row in rows:
         why = f"does not apply ({row.inapplicable})" if row.inapplicable else "not run" if row.waiting else ""
@@ -216,7 +228,7 @@ def _named(names: Sequence[str], most: int | None) -> str:
 
 
 def planted_line(rows: Sequence[MatrixRow]) -> str:
-    """In how many runs planted defects fired, and were found by their names; empty if none was planted."""
+    """A line on how many runs a planted defect fired in, and how many found it by name; "" if none was planted."""
     runs, fired, found = (sum(row.planted[index] for row in rows) for index in range(3))
     if not runs:
         return ""
@@ -224,7 +236,7 @@ def planted_line(rows: Sequence[MatrixRow]) -> str:
 
 
 def claims_line(rows: Sequence[MatrixRow]) -> str:
-    """How many of the claims came true, in words; where nothing is claimed, what became of planted defects."""
+    """A line on how many settings show what they claim; in a sweep without claims, the line on planted defects."""
     judged = [row for row in rows if row.shown is not None]
     if not any(row.claims for row in rows):
         return planted_line(rows)
@@ -240,7 +252,7 @@ def sweep_json(
     run_dirs: Mapping[str, str],
     **times: Any,
 ) -> dict[str, Any]:
-    """``sweep.json``'s object. ``run_dirs`` are relative to the sweep's directory."""
+    """The object in ``sweep.json``. ``run_dirs`` maps cell names to paths relative to the sweep's directory."""
     rows = rows_of(sweep, outcomes)
     return {
         "schema": SCHEMA,

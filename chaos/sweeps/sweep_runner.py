@@ -1,10 +1,11 @@
-"""Runs the cells of a sweep one after the other, each as its own process. Owns their order and their record.
+"""Runs the cells of a sweep one after the other, each as a ``gapless run`` in its own process.
 
-Each run is judged at its end. If the sweep says so, several runs are judged together in one Spark session instead,
-while nothing else runs: starting Spark costs more than judging a small run.
+Owns when each cell is run and judged, and ``sweep.json``. Reads the outcome of a cell from its run directory
+(``outcome``). Each run is judged at its end, or, if the sweep says so, several runs together in one Spark session while
+nothing else runs: starting Spark takes longer than judging a small run.
 
-Parallel cells would compete for the machine: throughput would mean nothing, and a harness that falls behind makes its
-run ``unknown``. A cell is a ``gapless run``; its outcome is read from its run directory.
+Cells never run in parallel, because they would compete for the machine: throughput would mean nothing, and an
+overloaded harness makes its run ``unknown``.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from verifier.evidence.run_directory import RunDirectory, read_json, write_json_
 
 logger = logging.getLogger(__name__)
 
-#: An estimate of what a cell takes besides its load (start, final read, verification), until one has been measured.
+#: Estimated seconds that a cell takes in addition to its load, for its start, final read and judging. Used until a cell
+#: has run.
 BESIDE_THE_LOAD_S = 45.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
 CellCommand = Callable[[Cell, Path, Path | None], list[str]]
-#: Judges runs in one Spark session, and leaves each with its verdict and exit status.
+#: Judges runs in one Spark session, and writes the verdict and exit status of each.
 Judge = Callable[[Sequence[RunDirectory]], None]
 
 INTERRUPTED = "the current cell ends early and heals; --resume runs it again (Ctrl-C again stops it at once)"
@@ -59,9 +61,9 @@ UNJUDGED = CellOutcome("unjudged", reasons=("it has run, and is not judged yet; 
 class SweepRunner:
     """One sweep in its directory. ``outcomes`` has the outcome of every cell, by its name.
 
-    ``insistent`` says whether a second interrupt came. ``started`` is when an earlier part of the sweep started. With
-    ``fail_fast``, no cell is started after one that is invalid or has no verdict. With ``minutes``, no cell but the
-    first is started that would end later, judging by the previous cells.
+    ``insistent`` says whether a second interrupt came. ``started`` is the time when a resumed sweep first started. With
+    ``fail_fast``, no cell starts after one that is invalid or has no verdict. With ``minutes``, no cell but the first
+    starts that would end later than that, estimated from the previous cells.
     """
 
     def __init__(
@@ -98,9 +100,10 @@ class SweepRunner:
         return f"<SweepRunner {self._sweep.name} {self._directory.path}>"
 
     def run(self, cells: Sequence[Cell], asked: Sequence[Cell] = ()) -> None:
-        """Run those of these cells that have no verdict. A KeyboardInterrupt first ends the current cell in order.
+        """Run the cells that have no verdict yet. After a KeyboardInterrupt, the current cell ends in order first.
 
-        ``asked``: all cells that the sweep was first asked for. Those that are not run now are shown as *not run*.
+        ``asked`` has all cells that were selected when the sweep first started. Those that are not run now are shown as
+        *not run*.
         """
         self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in (*cells, *asked)})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
@@ -141,7 +144,7 @@ class SweepRunner:
         self._judge_together(cells, at_least=1)
 
     def _judge_together(self, cells: Sequence[Cell], *, at_least: int) -> list[Cell]:
-        """Judge the cells that have run and have no verdict, if there are at least that many; returns them."""
+        """Judge the cells that have run but have no verdict, if there are at least ``at_least``; returns them."""
         pending = [cell for cell in cells if self.outcomes[cell.name] is UNJUDGED]
         if len(pending) < at_least:
             return []
@@ -159,12 +162,12 @@ class SweepRunner:
         return pending
 
     def finish(self) -> dict[str, Any]:
-        """Note the end and write all files; ``sweep.json``'s object."""
+        """Note when the sweep ended and write all files. Returns the object in ``sweep.json``."""
         self._times["ended"] = _now(self._clock)
         return self.record()
 
     def record(self) -> dict[str, Any]:
-        """Write what is known now: ``sweep.json`` and the pages."""
+        """Write what is known now to ``sweep.json`` and the report pages. Returns the object in ``sweep.json``."""
         ran = {
             cell.name: f"{CELLS}/{cell.name}" for cell in self._sweep.cells if self._directory.run(cell).path.is_dir()
         }
@@ -174,7 +177,7 @@ class SweepRunner:
         return whole
 
     def _before(self, cell: Cell) -> CellOutcome:
-        """What is known of a cell before it is run: nothing, or what an earlier part of the sweep found."""
+        """The outcome of a cell before it is run: *not run*, or what an earlier part of the sweep left."""
         if cell.inapplicable:
             return CellOutcome("inapplicable")
         directory = self._directory.run(cell)
@@ -187,7 +190,7 @@ class SweepRunner:
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
-        """Mark cells as not asked for, except those that have begun: these are shown anyway."""
+        """Mark cells as *not asked*, except those that have begun, which are shown anyway."""
         begun = {cell.name for cell in self._sweep.cells if self._directory.run(cell).path.exists()}
         for name in names:
             if self.outcomes[name].status == "inapplicable" or (
@@ -196,14 +199,14 @@ class SweepRunner:
                 self.outcomes[name] = CellOutcome("not asked")
 
     def _has_time(self) -> bool:
-        """Whether the minutes suffice for one more cell, judging by the previous ones."""
+        """Whether ``--minutes`` leaves time for another cell, estimated from the previous ones."""
         if self._minutes is None or not self._took_s:
             return True
         spent_s = sum(self._took_s) + self._judging_s
         return spent_s * (1 + 1 / len(self._took_s)) <= self._minutes * 60
 
     def _settle(self, left: set[str]) -> None:
-        """The time is up: settings that have run with one seed are not shown as *not run* for their other seeds."""
+        """When the time is up, mark cells as *not asked* whose setting has run with another seed."""
         ran = {cell.setting for cell in self._sweep.cells if self.outcomes[cell.name].status in ("judged", "failed")}
         self._leave_out({cell.name for cell in self._sweep.cells if cell.name in left and cell.setting in ran})
 
@@ -237,7 +240,7 @@ class SweepRunner:
         )
 
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
-        """For people: the time left if the remaining cells take as long as the previous ones."""
+        """The estimated time left, in words, if the remaining cells take as long as the previous ones."""
         each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
         present_s, later_s = max(0.0, each_s - elapsed_s), each_s * self._left
         if self._minutes is not None:
@@ -247,7 +250,7 @@ class SweepRunner:
 
 
 def stored(directory: SweepDirectory) -> dict[str, Any]:
-    """What the ``sweep.json`` of an earlier part says. Raises ``OSError`` or ``ValueError``."""
+    """The object in the ``sweep.json`` of an earlier part of the sweep. Raises ``OSError`` or ``ValueError``."""
     whole = read_json(directory.sweep_json)
     if not isinstance(whole.get("sweep"), str) or not isinstance(whole.get("wanted"), dict):
         raise ValueError(f"{directory.sweep_json} is not a sweep's: {json.dumps(whole)[:80]}")

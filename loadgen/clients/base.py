@@ -1,4 +1,4 @@
-"""What the load asks of a client: three small shapes. Owns no behavior.
+"""The interfaces of Kafka clients to the load. Owns only the interfaces; adapters implement them.
 
 ``ProducerClient`` is the asynchronous producer of a stream, ``RecordReader`` a consumer of given offsets,
 ``SentinelSender`` a producer for one record to each partition. Several clients stand behind each.
@@ -39,11 +39,11 @@ class Retried(NamedTuple):
 
 
 def ignore(_told: object) -> None:
-    """The callback of anyone who does not want to know."""
+    """A callback that does nothing."""
 
 
 class ClientRefusal(Exception):
-    """A producer client did not take a record."""
+    """A producer client did not accept a record."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -55,7 +55,7 @@ class ProducerClient(Protocol):
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether its waiting lets other greenlets run, as plain Python's does under Locust; else it needs a thread."""
+        """Whether other greenlets run while it waits, as with plain Python under Locust. If not, it needs a thread."""
         ...
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
@@ -63,11 +63,11 @@ class ProducerClient(Protocol):
         ...
 
     def poll(self) -> None:
-        """Serve the callbacks of what became known since the last call."""
+        """Call the callbacks about everything that has happened since the last call."""
         ...
 
     def purge(self) -> None:
-        """Give up what is queued and in flight; the callbacks come from ``poll``."""
+        """Abandon records that are queued or in flight. Their callbacks come from ``poll``."""
         ...
 
     def dispose(self, timeout_s: float) -> bool:
@@ -98,7 +98,7 @@ ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
 
 
 class PolledRecords(NamedTuple):
-    """What one poll brought. ``broken``: the assignment must be rebuilt before reading can continue."""
+    """The result of one poll. ``broken``: the assignment must be rebuilt before reading can continue."""
 
     records: list[ReadRecord]
     errors: list[str]
@@ -106,7 +106,7 @@ class PolledRecords(NamedTuple):
 
 
 class Watermarks(NamedTuple):
-    """What a consumer was last told of a partition's end, by the broker that it fetched from; -1 if it does not say."""
+    """The end of a partition, as the last fetch response reported it to a consumer; -1 if unknown."""
 
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -117,30 +117,30 @@ class RecordReader(Protocol):
 
     @property
     def is_cooperative(self) -> bool:
-        """As a producer's."""
+        """Whether other greenlets run while it waits. If not, it needs a thread."""
         ...
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Read these partitions from these offsets from now on; replaces the former assignment."""
+        """Read these partitions from these offsets from now on. Replaces the previous assignment."""
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> PolledRecords: ...
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
-        """What is known now of an assigned partition. Asks no one and raises nothing."""
+        """The known end of an assigned partition. Sends no request and raises nothing."""
         ...
 
     def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
-        """Where these end, as ListOffsets tells it now; empty if no answer came, or if this client is not asked."""
+        """The current end offsets, from ListOffsets; empty without an answer, or if this client does not support it."""
         ...
 
     def close(self) -> None:
-        """Give up connections and threads. May take seconds."""
+        """Close connections and end threads. May take seconds."""
         ...
 
 
 class SentResult(NamedTuple):
-    """What became of one sentinel. An acknowledgement may lack the offset; ``error`` says why something is lacking."""
+    """The outcome of one sentinel. An acknowledgement may lack the offset. ``error`` says why something is missing."""
 
     acknowledged: bool
     offset: int | None = None
@@ -171,6 +171,6 @@ ReaderFactory = Callable[[], RecordReader]
 
 
 def first_line(text: Any, limit: int = 200) -> str:
-    """An error's text fit for a column: one line, bounded."""
+    """The first line of an error's text, cut to ``limit`` characters."""
     lines: Sequence[str] = str(text).strip().splitlines() or [""]
     return lines[0][:limit]

@@ -1,6 +1,6 @@
-"""Which client a producer (``--client``) or a reader uses. Owns the choice, no client.
+"""Chooses the client library of a producer (``--client``) or a reader. Does not own any client.
 
-The library that was not chosen is not loaded.
+Does not load the library that was not chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadgen.settings import CONFLUENT, ISOLATION, KAFKA_PYTHON, NATIVE, READ_CO
 
 
 def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clock: Clock) -> ProducerFactory:
-    """Makes the producers of one stream, one per incarnation. It raises what the client raises for a bad setting."""
+    """A factory for the producers of one stream, one per incarnation. It raises the client's error for a bad key."""
     if settings.client == NATIVE:
         from loadgen.clients import native
 
@@ -29,7 +29,7 @@ def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clo
 def transactional_factory(
     bootstrap: str, transactional_id: str, settings: LoadSettings, clock: Clock
 ) -> TransactionalFactory:
-    """Makes the instances of one transactional producer. It raises what the client raises for a bad setting."""
+    """A factory for the instances of one transactional producer. It raises the client's error for a bad key."""
     if settings.client == NATIVE:
         from loadgen.clients import native_transactions
 
@@ -63,7 +63,7 @@ def reader(
 
 
 def left_out(settings: LoadSettings) -> list[tuple[str, str]]:
-    """Each (client, key) of the configuration for which that client has no word."""
+    """The (client, key) pairs of the configuration for which that client has no counterpart."""
     configs = (settings.producer_config, settings.consumer_config)
     missing = [key for config in configs for key in librdkafka.left_out(config)]
     found = [("librdkafka", key) for key in missing if settings.client == CONFLUENT]
@@ -73,7 +73,7 @@ def left_out(settings: LoadSettings) -> list[tuple[str, str]]:
 
 
 def check_client_config(settings: LoadSettings) -> None:
-    """Let the clients judge their configuration before anything starts. Raises ``SettingsError`` with their words."""
+    """Have the clients check their configuration before anything starts. Raises ``SettingsError`` with their words."""
     for client in dict.fromkeys((settings.client, *settings.readers)):
         given = in_words_of(client, settings.client, settings.consumer_config)
         producing = settings.producer_config if client == settings.client else {}

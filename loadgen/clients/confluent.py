@@ -102,7 +102,7 @@ class ConfluentProducer:
 
 
 def failure_of(error: KafkaError) -> Failure:
-    """librdkafka's error as ours. Its codes from 0 on are Kafka's; all of its own leave open what became of a record.
+    """librdkafka's error as a ``Failure``. Codes from 0 on are Kafka's. Its own errors leave the outcome unknown.
 
     librdkafka does not tell that a record was sent before the attempt that was refused, and after an error that asks
     for new metadata it sends again without counting a retry, also with ``retries=0``. So a refusal takes back nothing
@@ -114,7 +114,7 @@ def failure_of(error: KafkaError) -> Failure:
 
 
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
-    """A producer that tells about its fatal error as of every other: to ``on_error``, when it is polled.
+    """A producer that reports fatal errors like all others: to ``on_error``, when it is polled.
 
     confluent-kafka raises a fatal error out of whatever serves callbacks (``poll``, ``flush``) instead of calling
     ``error_cb``. Other exceptions, such as a callback's own, are raised on.
@@ -153,11 +153,11 @@ def dispose_producer(client: Producer, *, timeout_s: float, clock: Clock) -> boo
 
 
 def check_client_config(settings: LoadSettings) -> None:
-    """Let librdkafka judge the configuration before anything starts. Raises ``SettingsError`` with its words."""
+    """Have librdkafka check the configuration before anything starts. Raises ``SettingsError`` with its message."""
     producer = producer_config("", "check", settings.producer_config)
     consumer = consumer_config("", "check", settings.consumer_config)
     for kind, make, config in (("producer", Producer, producer), ("consumer", Consumer, consumer)):
-        # without an address nothing is connected
+        # without an address, the client does not connect
         own = {key: value for key, value in config.items() if key != "bootstrap.servers"}
         try:
             make(own, logger=client_logger)
@@ -194,7 +194,7 @@ class ConfluentReader:
         return PolledRecords(records, errors + notices, broken)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
-        """The last stable offset is librdkafka's own: it is not shown."""
+        """Only the high watermark: librdkafka does not expose the last stable offset."""
         name = self._names.get((topic, partition))
         if name is None:
             name = self._names[topic, partition] = TopicPartition(topic, partition)
@@ -202,18 +202,18 @@ class ConfluentReader:
             cached = self._consumer.get_watermark_offsets(name, cached=True)
         except (KafkaException, RuntimeError):
             return Watermarks()
-        # before the first fetch, and after an error of the broker's, librdkafka has a negative number here
+        # before the first fetch, and after a broker's error, librdkafka returns a negative number here
         return Watermarks() if cached is None or cached[1] < 0 else Watermarks(cached[1])
 
     def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
-        """Nothing: it is not asked, for its question would keep all others waiting."""
+        """Return nothing, because librdkafka's request would block all other greenlets."""
         return {}
 
     def close(self) -> None:
         self._consumer.close()
 
     def _on_error(self, error: KafkaError) -> None:
-        # librdkafka recovers on its own after these; they are worth a note, no new assignment
+        # librdkafka recovers from these on its own, so they need a note but no new assignment
         self._notices.append(describe(error))
 
 
@@ -233,7 +233,7 @@ class ConfluentSentinelSender:
         )
         for partition, value in values.items():
             self._produce(client, topic, partition, value, results)
-        # a second more than the client's own timeout, so that it is the client that says what happened
+        # a second more than the client's own timeout, so that the client reports the outcome
         deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(timeout_s + 1)
         while len(results) < len(values) and self._clock.monotonic_ns() < deadline_ns:
             client.poll(0.05)
@@ -268,7 +268,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether the producer that raised this can do no more: it must be replaced."""
+    """Whether the producer that raised this must be replaced."""
     return isinstance(error, KafkaException) and bool(
         error.args
         and isinstance(error.args[0], KafkaError)

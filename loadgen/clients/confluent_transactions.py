@@ -1,6 +1,6 @@
-"""confluent-kafka as a transactional producer. Owns what its errors ask for; ``confluent`` owns the rest.
+"""confluent-kafka as a transactional producer. Owns the reaction to its errors; ``confluent`` owns the rest.
 
-librdkafka does not say whether a commit that failed was asked for: what became of it is never certain.
+librdkafka does not say whether a failed commit was ever requested, so its outcome is never certain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ConfluentTransactionalProducer(ConfluentProducer):
             raise refusal_of(error) from error
 
     def occupy(self, topic: str) -> None:
-        # Only a consumer can name a group; it asks nothing of any broker, so it needs none.
+        # only a consumer can name a group; it sends no request, so its address does not matter
         consumer = Consumer({"bootstrap.servers": "127.0.0.1:9", "group.id": USURPERS})
         try:
             whose = consumer.consumer_group_metadata()
@@ -57,7 +57,7 @@ class ConfluentTransactionalProducer(ConfluentProducer):
 
 
 def called(call: Callable[[float], None]) -> None:
-    """Make a call. Raises ``TransactionRefusal``."""
+    """Call the client, with a timeout. Raises ``TransactionRefusal``."""
     try:
         call(seconds_of_ms(CALL_MS))
     except KafkaException as error:
@@ -65,7 +65,7 @@ def called(call: Callable[[float], None]) -> None:
 
 
 def refusal_of(error: KafkaException) -> TransactionRefusal:
-    """What an error of the client says."""
+    """The refusal that an error of the client means."""
     told: KafkaError = error.args[0]
     text = describe_exception(error)
     if told.txn_requires_abort():

@@ -1,7 +1,7 @@
-"""One consumer configuration for readers of several clients. Owns what a key is called elsewhere; pure.
+"""Translates one consumer configuration for readers with different clients. Owns the names of keys. Pure.
 
-A run's configuration of consumers is written in the keys of its ``client``. A reader of another client takes what it
-has a word for; the rest is that client's own business and is left out (``left_out``).
+The configuration is written in the keys of the run's ``client``. A reader with another client gets the keys for which
+it has a counterpart; the others are left out (``left_out``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from cluster.config.consumer import CONSUMER_KEYS
 from loadgen.settings import CONFLUENT, ConfigValue
 
-#: librdkafka's word -> Kafka's.
+#: librdkafka's key -> Kafka's key.
 _KAFKA_WORDS = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
@@ -30,7 +30,7 @@ _RESETS = {
 
 
 def in_words_of(client: str, written_for: str, given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """The configuration for a reader of ``client``. librdkafka's adapter and kafka-python's know Kafka's words."""
+    """The configuration for a reader of ``client``. The adapters of librdkafka and kafka-python accept Kafka's keys."""
     if client == written_for or written_for != CONFLUENT:
         return dict(given)
     known: dict[str, ConfigValue] = {}

@@ -1,7 +1,7 @@
-"""kafka-python behind the shapes of the final phase: a second opinion beside librdkafka. Owns the adapters.
+"""Adapters for kafka-python, which gives the final phase a second opinion in addition to librdkafka. Owns the adapters.
 
-Only for plain processes: its calls block. Configuration comes in Kafka's keys; what kafka-python does not know is
-left out.
+Only for processes without Locust, because its calls block. The configuration has Kafka's keys; those that kafka-python
+does not know are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
 
 with warnings.catch_warnings():
-    # kafka-python 3.0 reads its schemas in a way that Python 3.11 alone calls deprecated
+    # kafka-python 3.0 reads its schemas with calls that only Python 3.11 reports as deprecated
     warnings.filterwarnings("ignore", message=r"(read|open)_text is deprecated", category=DeprecationWarning)
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.errors import KafkaError
@@ -78,7 +78,7 @@ class KafkaPythonReader:
         return Watermarks() if high_watermark is None else Watermarks(high_watermark)
 
     def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
-        """Nothing: it is not asked, for its question would keep all others waiting."""
+        """Return nothing, because the request would block all other readers."""
         return {}
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def _describe(error: KafkaError) -> str:
 
 
 def _known(given: Mapping[str, ConfigValue], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Kafka's keys in kafka-python's spelling and types, those that it knows."""
+    """The keys that kafka-python knows, in its spelling and with its types."""
     known: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace(".", "_")

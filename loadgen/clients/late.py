@@ -1,8 +1,8 @@
-"""A transactional producer whose last record arrives when its transaction is over.
+"""A transactional producer whose last record arrives after its transaction has ended.
 
-Owns what no real client does on purpose and every network does. A record that comes after the marker of its
-transaction, in the same epoch, is to be refused: it would open another transaction, which no one ends, or get into the
-next one (KIP-890). Whatever it is told, what became of it counts as unknown. Does not own the requests
+No real client does this on purpose, but a network can cause it. A broker must refuse a record that arrives after the
+marker of its transaction in the same epoch: otherwise the record would open a transaction that no one ends, or become
+part of the next one (KIP-890). The outcome of such a record always counts as unknown. Does not own the requests
 (``single_requests``).
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def late_factory(bootstrap: str, transactional_id: str, clock: Clock) -> TransactionalFactory:
-    """Makes the instances of one late producer, whatever ``--client`` is."""
+    """A factory for the instances of one late producer, with any ``--client``."""
     brokers = bootstrap.split(",")
 
     def make(callbacks: ClientCallbacks) -> LateProducer:
@@ -47,7 +47,7 @@ class _Queued(NamedTuple):
 
 
 class LateProducer:
-    """``TransactionalClient``. What is produced is sent when the transaction ends, the last record behind its end."""
+    """``TransactionalClient`` that sends its records when the transaction ends, and the last record after the end."""
 
     is_cooperative = True
 
@@ -71,7 +71,7 @@ class LateProducer:
             self._callbacks.on_delivery(*self._done.popleft())
 
     def purge(self) -> None:
-        """It can do no more: what is queued was never sent, and is not known to be so."""
+        """Fail the queued records, because the producer cannot continue. They were never sent, but count as unknown."""
         self._settle(Failure("purged"))
 
     def dispose(self, timeout_s: float) -> bool:
@@ -86,7 +86,7 @@ class LateProducer:
         self._callbacks.on_identity(*self._identity)
 
     def begin(self) -> None:
-        """Nothing: the coordinator learns of it by the first record."""
+        """Do nothing: the coordinator learns about the transaction with the first record."""
 
     def occupy(self, topic: str) -> None:
         raise TransactionRefusal("a late producer takes no id over", Remedy.REPLACE, is_certain=True)
@@ -115,7 +115,7 @@ class LateProducer:
         self._queue.clear()
 
     async def _append(self, record: _Queued) -> None:
-        """Raises ``AdminError`` if it is refused; the sequence is then given to the next one."""
+        """Append a record. Raises ``AdminError`` if it is refused; the next record then gets its sequence."""
         place = (record.topic, record.partition)
         batch = build_batch(
             [NewRecord(self._clock.wall_ms(), record.key, record.value)],
@@ -134,7 +134,7 @@ class LateProducer:
         self._done.append((record.sequence, None, offset))
 
     def _called(self, call: Coroutine[object, object, T]) -> T:
-        """What comes of it. A call that failed is not repeated: sequences would be guessed.
+        """The result of a call. Does not repeat a failed call, because then the right sequences would be unknown.
 
         Raises ``TransactionRefusal``.
         """
@@ -146,7 +146,7 @@ class LateProducer:
             raise TransactionRefusal(f"{code.name}: {first_line(error)}", Remedy.REPLACE, is_certain=False) from error
 
     def _settle(self, failure: Failure) -> None:
-        """What is queued will not be sent again."""
+        """Report this failure for all queued records, which will not be sent again."""
         while self._queue:
             self._done.append((self._queue.pop(0).sequence, failure, -1))
 

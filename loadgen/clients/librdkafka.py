@@ -1,8 +1,8 @@
-"""librdkafka's configuration: our defaults, and Kafka's keys in its spelling. Owns names and defaults; pure.
+"""Translates configuration to librdkafka: the load's defaults, and Kafka's keys in its spelling. Pure.
 
-A run is configured in Kafka's own keys. librdkafka takes most of them as they are, spells some differently, and has
-no counterpart for a few, which are left out (and told). Its own keys pass through. Source: librdkafka's
-CONFIGURATION.md.
+A run is configured with Kafka's keys. librdkafka accepts most of them, spells some differently, and has no counterpart
+for a few, which are left out (and reported). Its own keys pass unchanged. Owns names and defaults; the source is
+librdkafka's CONFIGURATION.md. Creates no client (``confluent``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ABSENT = frozenset(
     }
 )
 
-#: Shared defaults: back-offs of 20-200 ms and short timeouts, so that a fault is not spent waiting.
+#: Shared defaults: back-offs of 20-200 ms and short timeouts, so that clients do not just wait during a fault.
 _COMMON: dict[str, ConfigValue] = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -91,7 +91,7 @@ CONSUMER_DEFAULTS: dict[str, ConfigValue] = {
     "fetch.error.backoff.ms": 50,
 }
 
-#: What an idempotent producer needs, whatever the producers of the load were given.
+#: What the sentinels' idempotent producer needs, regardless of the configuration of the load's producers.
 SENTINEL_NEEDS: dict[str, ConfigValue] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -147,7 +147,7 @@ def producer_identity(statistics: str) -> tuple[int, int] | None:
 def _translate(given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     own: dict[str, ConfigValue] = {}
     for key, value in given.items():
-        # Keys of ours are the native client's.
+        # gapless's own keys are for the native client
         if key in _ABSENT or key.startswith("gapless."):
             continue
         if key == "buffer.memory":
@@ -158,5 +158,5 @@ def _translate(given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
 
 
 def _texts(config: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """librdkafka takes texts; a Python bool would arrive as ``True``."""
+    """The configuration as texts, since librdkafka would read a Python bool as ``True``."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}

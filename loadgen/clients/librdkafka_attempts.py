@@ -1,12 +1,12 @@
-"""What librdkafka tells about attempts that failed and of connections lost: in its log lines and in its statistics.
+"""Finds failed attempts and lost connections in librdkafka's log lines and statistics.
 
-Owns the words by which they are known (seen with 2.16; a test forces a retry and waits for the line). Its counters do
-not tell about a batch that a broker refused and that is sent again; the debugging context ``msg`` tells about every
-attempt that failed, in three lines a batch, which cost it a few microseconds.
+Owns the patterns of these lines (as of version 2.16; a test forces a retry and waits for the line). librdkafka's
+counters do not include a batch that a broker refused and that is resent. The debugging context ``msg`` logs every
+failed attempt, with three lines per batch, which take a few microseconds.
 
-A batch that is refused as out of order is called a permanent failure at first, whatever becomes of it. If librdkafka
-takes an earlier batch of the partition for the cause, another line says so: it raises its producer epoch, and sends
-everything again.
+The lines at first call a batch that was refused as out of order a permanent failure, in any case. If librdkafka finds
+that an earlier batch of the partition was the cause, another line says so: it raises its producer epoch and resends
+everything. Does not own the records' outcomes (``confluent``).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-#: librdkafka's own log lines; they come out of ``poll``.
+#: The logger for librdkafka's own log lines, which ``poll`` delivers.
 client_logger = logging.getLogger("librdkafka")
 
-#: The context of librdkafka's debugging whose lines tell about every attempt that failed.
+#: The debugging context of librdkafka that logs every failed attempt.
 ATTEMPTS = "msg"
 _FAILED_ATTEMPT = re.compile(
     r"\[(?P<partition>\d+)\]: MessageSet with (?P<records>\d+) message\(s\) "
@@ -41,20 +41,21 @@ Attempt = tuple[str, int, int, int]
 
 
 class AttemptListener:
-    """librdkafka's logger: picks out the attempts that failed, and passes on what is meant for people.
+    """A logger for librdkafka that extracts failed attempts, and passes the lines for users on.
 
-    Its lines come out of ``poll``, in one queue with the delivery reports: an attempt that failed is told before what
-    became of its records. confluent-kafka asks for ``log`` alone.
+    ``poll`` delivers its lines in one queue with the delivery reports, so a failed attempt is reported before the
+    outcome of its records. confluent-kafka calls only ``log``.
     """
 
     def __init__(self, on_failed_attempt: Callable[[str, int, int, int], None], *, is_debugged: bool) -> None:
         self._on_failed_attempt = on_failed_attempt
         self._is_debugged = is_debugged
-        #: Out of order, by partition and first sequence: another line says that it is sent again, or the client ends.
+        #: Batches refused as out of order, by partition and first sequence. Later, either another line says that the
+        #: batch is sent again, or the client ends.
         self._refused: dict[tuple[int, int], Attempt] = {}
 
     def log(self, level: int, text: str, *arguments: Any) -> None:
-        """One line: facility, name of the client, and what it says."""
+        """Handle one line, which has a facility, the client's name and a text."""
         if level > logging.DEBUG or self._is_debugged:
             client_logger.log(level, text, *arguments)
         if len(arguments) == 3:
@@ -63,7 +64,7 @@ class AttemptListener:
                 self._on_failed_attempt(*failed)
 
     def _failed(self, facility: str, line: str) -> Attempt | None:
-        """The attempt that failed and may be repeated, as is known by this line."""
+        """The failed attempt that this line reports, if it may be repeated."""
         if facility == "ERRSEQ":
             batch = skipped(line)
             return None if batch is None else self._refused.pop(batch, None)
@@ -71,7 +72,7 @@ class AttemptListener:
         if match is None:
             return None
         attempt = match["error"], int(match["records"]), int(match["message_id"]), int(match["partition"])
-        # one whose connection broke is only said to need a refresh, and is repeated anyway
+        # after a broken connection, the line only mentions a refresh, but the attempt is repeated anyway
         if "Permanent" not in match["actions"]:
             return attempt
         if attempt[0] == _OUT_OF_ORDER:
@@ -80,7 +81,7 @@ class AttemptListener:
 
 
 class KeptLines:
-    """librdkafka's logger where its lines may come out of another thread than ``poll``'s: they wait for that one.
+    """A logger for librdkafka that keeps lines from other threads until the thread that polls passes them on.
 
     Under Locust the locks of logging are greenlets' locks. A thread that waits for one may wait forever.
     """
@@ -90,40 +91,41 @@ class KeptLines:
         self._lines: deque[tuple[Any, ...]] = deque()
 
     def log(self, *line: Any) -> None:
-        """One line, by any thread."""
+        """Keep one line. May be called in any thread."""
         self._lines.append(line)
 
     def pass_on(self) -> None:
-        """What has come up, by the thread that polls."""
+        """Log the kept lines. To be called in the thread that polls."""
         while self._lines:
             self._listener.log(*self._lines.popleft())
 
 
 def skipped(line: str) -> tuple[int, int] | None:
-    """Of a batch that was refused as out of order and is sent again, the partition and the first sequence."""
+    """The partition and first sequence of a batch that was refused as out of order and is sent again, if any."""
     match = _SKIPPED.search(line)
     return None if match is None else (int(match["partition"]), int(match["sequence"]))
 
 
 class LostConnections:
-    """How often a connection was lost over which records had been sent, by librdkafka's statistics, broker by broker.
+    """Counts lost connections over which records had been sent, from librdkafka's statistics of each broker.
 
     A broker whose name the client no longer knows leaves the statistics, so sums over brokers may fall.
     """
 
     def __init__(self) -> None:
-        #: Broker -> losses, Produce requests at the last statistics, and before the connection that may be lost next.
+        #: broker -> lost connections, Produce requests at the last statistics, and Produce requests before the current
+        #: connection
         self._known: dict[str, tuple[int, int, int]] = {}
 
     def told(self, statistics: str) -> int:
-        """How many there were since the statistics before. A connection without a Produce request does not count."""
+        """The number of lost connections since the last statistics. Those without a Produce request do not count."""
         lost = 0
         for name, broker in json.loads(statistics).get("brokers", {}).items():
             losses, requests = broker.get("disconnects", 0), broker.get("req", {}).get("Produce", 0)
             losses_then, requests_then, sent_before = self._known.get(name, (0, 0, 0))
             if losses > losses_then:
                 lost += min(losses - losses_then, max(requests - sent_before, 0))
-                # what was sent in this interval may have been sent over the next connection
+                # requests in this interval may have used the next connection
                 sent_before = requests_then
             self._known[name] = losses, requests, sent_before
         return lost

@@ -1,8 +1,8 @@
-"""Our own client behind the load's shapes. Owns the adapters and the defaults of a load; keys are Kafka's own.
+"""Adapters for gapless's own client. Owns the adapters and the load's defaults; configuration keys are Kafka's.
 
-The client is plain Python: under Locust its thread is a greenlet, and its waiting lets the others run. A ``send`` that
-may not wait (``max.block.ms`` 0) says at once that it has no room or does not know the topic yet; the record is then
-offered again.
+The client is plain Python: under Locust its thread is a greenlet, and other greenlets run while it waits. A ``send``
+that must not wait (``max.block.ms`` 0) fails at once if there is no room or the topic is not known yet; the load then
+offers the record again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigV
 
 
 class NativeProducer:
-    """``ProducerClient`` on ours. Its outcomes come on its own thread, and are kept for the next ``poll``."""
+    """``ProducerClient`` on gapless's own producer. Outcomes come in its own thread and wait for the next ``poll``."""
 
     is_cooperative = True
 
@@ -80,7 +80,7 @@ class NativeProducer:
         raise ClientRefusal(_failure(refusal))
 
     def poll(self) -> None:
-        # an attempt that failed is told before what became of its records
+        # report failed attempts before the outcomes of their records
         while self._retried:
             self._tell_retried(self._retried.popleft())
         if (lost := self._producer.disconnects) > self._disconnects:
@@ -95,7 +95,7 @@ class NativeProducer:
             self._tell_identity()
 
     def purge(self) -> None:
-        """Nothing: a producer that failed for good has failed all that it held, and the outcomes are on their way."""
+        """Do nothing: a producer that has failed for good has failed all of its records, and will report them."""
 
     def dispose(self, timeout_s: float) -> bool:
         self._producer.close(0.0)
@@ -103,13 +103,13 @@ class NativeProducer:
 
     def _on_delivery(self, sequence: int, error: ProduceError | None, metadata: RecordMetadata) -> None:
         if self._caller is not None and self._caller == get_ident():
-            # from within ``send``: it got into no batch
+            # called from within ``send``: the record is not in any batch
             self._refusal = error
         else:
             self._done.append((sequence, error, metadata.offset))
 
     def _tell_retried(self, retried: RetriedBatch) -> None:
-        """The callbacks of the batch's records are ours, and know their sequences."""
+        """Report a retried batch, with the sequences that the callbacks of its records know."""
         sequences = [each.args[0] for each in retried.on_delivery if isinstance(each, partial)]
         if sequences:
             name = retried.error_code.name
@@ -130,7 +130,7 @@ class NativeProducer:
 
 
 class NativeReader:
-    """``RecordReader`` on our consumer."""
+    """``RecordReader`` on gapless's own consumer."""
 
     is_cooperative = True
 
@@ -145,7 +145,7 @@ class NativeReader:
             self._consumer.seek((topic, partition), offset)
 
     def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
-        """At most ``max.poll.records``, whatever ``max_records`` says."""
+        """Poll once. Returns at most ``max.poll.records`` records, and ignores ``max_records``."""
         try:
             found = self._consumer.poll(timeout_s)
         except ConsumerError as error:
@@ -167,7 +167,7 @@ class NativeReader:
 
 
 def check_client_config(settings: LoadSettings) -> None:
-    """The rules of producers' and consumers' configuration. Raises ``SettingsError``."""
+    """Check the configuration of producers and consumers. Raises ``SettingsError``."""
     try:
         producer.validate(settings.producer_config)
         consumer.validate(settings.consumer_config)

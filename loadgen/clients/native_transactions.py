@@ -1,4 +1,4 @@
-"""Our own client as a transactional producer. Owns what its errors ask for; ``native`` owns the rest."""
+"""gapless's own client as a transactional producer. Owns the reaction to its errors; ``native`` owns the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def transactional_factory(
 
 
 class NativeTransactionalProducer(NativeProducer):
-    """``TransactionalClient`` on ours: a call waits for ``max.block.ms``, and lets other greenlets run meanwhile."""
+    """``TransactionalClient`` on gapless's own producer. A call waits up to ``max.block.ms``; other greenlets run."""
 
     def initialize(self) -> None:
         called(self._producer.init_transactions)
@@ -46,7 +46,7 @@ class NativeTransactionalProducer(NativeProducer):
 
 
 def called(call: Callable[[], None]) -> None:
-    """Make a call. Raises ``TransactionRefusal``."""
+    """Call the client. Raises ``TransactionRefusal``."""
     try:
         call()
     except ProduceError as error:
@@ -54,7 +54,7 @@ def called(call: Callable[[], None]) -> None:
 
 
 def refusal_of(error: ProduceError) -> TransactionRefusal:
-    """What an error of the client says."""
+    """The refusal that an error of the client means."""
     text = f"{error.error_code.name}: {first_line(error)}"
     is_certain = not getattr(error, "may_be_committed", True)
     if isinstance(error, AbortableTransactionError):
@@ -63,5 +63,5 @@ def refusal_of(error: ProduceError) -> TransactionRefusal:
         return TransactionRefusal(text, Remedy.REPEAT, is_certain=False)
     if isinstance(error, FatalTransactionError) or not hasattr(error, "may_be_committed"):
         return TransactionRefusal(text, Remedy.REPLACE, is_certain=is_certain)
-    # an initialization that was refused
+    # a refused initialization
     return TransactionRefusal(text, Remedy.REPEAT, is_certain=True)

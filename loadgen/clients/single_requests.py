@@ -1,7 +1,7 @@
 """The requests of a transactional producer, one at a time, for a program that is its own transaction manager.
 
-Owns whom each goes to and what its answer says. Does not own sequences, nor any rule of when to send what: it is for
-what no client does.
+Owns which broker each request goes to, and how its response is read. Does not own sequences, or when to send which
+request: it is for request orders that no real client produces.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SingleRequests(TransactionAdminCalls):
         self._transactional_id = transactional_id
 
     async def initialize(self, transaction_timeout_ms: int) -> Identity:
-        """Get a producer id and epoch; what another producer of the transactional id left open is aborted."""
+        """Get a producer id and epoch. Aborts the transaction that another producer with this id left open."""
         order = InitProducerIdRequest(
             transactional_id=self._transactional_id,
             transaction_timeout_ms=transaction_timeout_ms,
@@ -57,7 +57,7 @@ class SingleRequests(TransactionAdminCalls):
         return await self._of_coordinator("InitProducerId", self._transactional_id, ask, TRANSACTION)
 
     async def add(self, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
-        """Have these be part of the transaction, which begins with them."""
+        """Add these partitions to the transaction. The first ones begin it."""
         topic_class = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         order = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._transactional_id,
@@ -77,7 +77,7 @@ class SingleRequests(TransactionAdminCalls):
         await self._of_coordinator("AddPartitionsToTxn", self._transactional_id, ask, TRANSACTION)
 
     async def end(self, identity: Identity, *, is_commit: bool) -> None:
-        """Have it decided."""
+        """Commit or abort the transaction. Does not wait for its markers."""
         order = EndTxnRequest(
             transactional_id=self._transactional_id,
             producer_id=identity[0],
@@ -92,7 +92,7 @@ class SingleRequests(TransactionAdminCalls):
         await self._of_coordinator("EndTxn", self._transactional_id, ask, TRANSACTION)
 
     async def until_complete(self) -> None:
-        """Wait until every partition has the marker of what was decided."""
+        """Wait until every partition has the transaction's marker."""
 
         async def attempt() -> None:
             found = (await self.describe_transactions([self._transactional_id]))[self._transactional_id]
@@ -102,7 +102,7 @@ class SingleRequests(TransactionAdminCalls):
         await self._retrying("waiting for markers", attempt)
 
     async def append(self, place: TopicPartition, batch: bytes) -> int:
-        """Have the leader append a batch; where it is."""
+        """Have the leader append a batch; returns its offset."""
 
         async def ask(leader: int, _asked: Mapping[TopicPartition, None]) -> Mapping[TopicPartition, int | ErrorCode]:
             node = await self._node(self._address_of(leader))

@@ -1,8 +1,8 @@
-"""What a load's transactional producers are configured with where nothing else is asked for. Pure.
+"""The default configuration of a load's transactional producers. Pure.
 
-Owns these defaults and the one rule that librdkafka adds. A transaction that a fault holds up for longer than its
-timeout is aborted by the coordinator, and its producer fenced: long enough for an election, and short enough that what
-is left open at the end of a load is aborted before its final readers give up.
+Owns these defaults, and a rule that librdkafka adds. If a fault delays a transaction for longer than its timeout, the
+coordinator aborts it and fences its producer. The default timeout is long enough for an election, and so short that an
+open transaction at the end of a load is aborted before the final readers stop waiting.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TRANSACTION_TIMEOUT_MS = 15_000
 #: How long one call waits before it is repeated.
 CALL_MS = 1000
 
-#: As the load's defaults of librdkafka: a record's time to be delivered is longer than that of a request.
+#: As in the load's defaults for librdkafka. A record gets more time for its delivery than a request.
 REQUEST_MS = 3000
 
 TIMEOUT, DELIVERY, BLOCK = "transaction.timeout.ms", "delivery.timeout.ms", "max.block.ms"
@@ -23,13 +23,13 @@ _DEFAULTS: dict[str, ConfigValue] = {TIMEOUT: TRANSACTION_TIMEOUT_MS, DELIVERY: 
 
 
 def defaults(client: str) -> dict[str, ConfigValue]:
-    """By ``--client``, in the keys of that client."""
-    # librdkafka's calls are told how long to wait
+    """The defaults for this ``--client``, in the keys of that client."""
+    # librdkafka's calls get their timeouts as arguments
     return dict(_DEFAULTS) if client == CONFLUENT else {**_DEFAULTS, BLOCK: CALL_MS, "request.timeout.ms": REQUEST_MS}
 
 
 def check_transactional(client: str, given: Mapping[str, ConfigValue]) -> None:
-    """Whether a client of the load can write transactions with this. Raises ``SettingsError``."""
+    """Raises ``SettingsError`` if a client of the load cannot write transactions with this configuration."""
     whole = {**defaults(client), **given}
     delivery_ms, timeout_ms = int(whole[DELIVERY]), int(whole[TIMEOUT])
     if client == CONFLUENT and delivery_ms > timeout_ms:

@@ -1,8 +1,8 @@
-"""What the load asks of a client that writes transactions, and one such client shared by several streams.
+"""The interface of clients that write transactions, and a wrapper that shares one such client among several streams.
 
-Owns the shape, and how what a client reports finds the stream that it concerns. Does not own what a transaction holds
-or how it ends (``loadgen.transactions``). A client's calls may run in another thread than ``poll``: what it reports is
-kept until its streams are polled.
+Owns the interface, and passing a client's reports on to the right stream. A client's calls may run in another thread
+than ``poll``, so its reports are kept until its streams are polled. Does not own what is in a transaction or how it
+ends (``loadgen.transactions``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEQUENCE = (1 << _SEQUENCE_BITS) - 1
 
 
 class Remedy(Enum):
-    """What a program does after a call that did not succeed."""
+    """What the load must do after a call that failed."""
 
     REPEAT = "make the same call again"
     ABORT = "abort the transaction"
@@ -29,7 +29,7 @@ class Remedy(Enum):
 
 
 class TransactionRefusal(Exception):
-    """A call did not succeed. ``is_certain``: what was asked for certainly did not happen."""
+    """A call failed. ``is_certain``: it certainly had no effect."""
 
     def __init__(self, text: str, remedy: Remedy, *, is_certain: bool) -> None:
         super().__init__(text)
@@ -38,9 +38,9 @@ class TransactionRefusal(Exception):
 
 
 class TransactionalClient(ProducerClient, Protocol):
-    """A producer with a ``transactional.id``. All calls but ``begin`` wait for about a second at most.
+    """A producer with a ``transactional.id``. Calls may raise ``TransactionRefusal``.
 
-    They raise ``TransactionRefusal``.
+    All calls except ``begin`` may wait, for about a second at most.
     """
 
     def initialize(self) -> None:
@@ -48,19 +48,19 @@ class TransactionalClient(ProducerClient, Protocol):
         ...
 
     def begin(self) -> None:
-        """What is produced from now on belongs to one transaction."""
+        """Begin a transaction, to which later records belong."""
         ...
 
     def occupy(self, topic: str) -> None:
-        """Have a transaction open at the coordinator, without a record: with an offset of a group that no one reads."""
+        """Open a transaction at the coordinator without a record: add an offset of a group that no one uses."""
         ...
 
     def commit(self) -> None:
-        """Send what is queued, and commit."""
+        """Send all queued records, and commit."""
         ...
 
     def abort(self) -> None:
-        """Drop what is queued, and abort."""
+        """Drop all queued records, and abort."""
         ...
 
 
@@ -71,15 +71,15 @@ USURPERS = "gapless-usurpers"
 
 
 def tag_of(stream: int, sequence: int) -> int:
-    """``stream`` is its number among those of the producer."""
+    """The tag of a record. ``stream`` is its number among the streams of the producer."""
     return stream << _SEQUENCE_BITS | sequence
 
 
 class SharedClient:
-    """One transactional client for the ``streams`` of one producer, each with a ``StreamPart`` of it.
+    """One transactional client, shared by the ``streams`` of one producer. Each stream has a ``StreamPart``.
 
-    ``number`` counts the instances of the producer. ``is_failed``: it can do no more. ``doomed``: why the open
-    transaction can only be aborted; None if it may commit.
+    ``number`` is the number of this instance of the producer. ``is_failed``: the client cannot continue. ``doomed`` is
+    why the open transaction can only be aborted; None if it may commit.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SharedClient:
         self._dispose = dispose
         self._parts: dict[int, ClientCallbacks] = {}
         self._released = 0
-        #: What it reported and no stream was told yet: by whichever thread the client calls back from.
+        #: Reports of the client, from any thread, that no stream has got yet.
         self._told: deque[Callable[[], None]] = deque()
         self.client = make_client(
             ClientCallbacks(
@@ -111,13 +111,13 @@ class SharedClient:
         return StreamPart(self, stream)
 
     def poll(self) -> None:
-        """Tell the streams what became known."""
+        """Pass the client's reports on to the streams."""
         self.client.poll()
         while self._told:
             self._told.popleft()()
 
     def fail(self, reason: str) -> None:
-        """It can do no more: every stream is told, once."""
+        """Mark the client as failed for good, and tell every stream once."""
         if self.is_failed:
             return
         self.is_failed = True
@@ -125,14 +125,14 @@ class SharedClient:
             callbacks.on_error(Failure(reason, is_fatal=True))
 
     def release(self) -> None:
-        """A stream has no more use for it; it is disposed of with the last one."""
+        """Note that a stream no longer needs the client. Disposes of the client after the last one."""
         self._released += 1
-        # one that failed gets no more streams
+        # a failed client gets no further streams
         if self._released == (len(self._parts) if self.is_failed else self._streams):
             self._dispose(self.client)
 
     def doom(self, reason: str) -> None:
-        """A record of the open transaction was refused, or failed."""
+        """Note that a record of the open transaction was refused or failed, so that it can only be aborted."""
         self.doomed = self.doomed or reason
 
     def _delivered(self, tag: int, failure: Failure | None, offset: int | None) -> None:
@@ -148,7 +148,7 @@ class SharedClient:
             next(iter(self._parts.values())).on_error(failure)
 
     def fail_if_fatal(self, failure: Failure) -> None:
-        """The producer's end, if this is one."""
+        """Mark the client as failed if this failure is fatal."""
         if failure.is_fatal:
             self.fail(failure.text)
 
@@ -158,7 +158,7 @@ class SharedClient:
             callbacks.on_identity(producer_id, producer_epoch)
 
     def _retried(self, retried: Retried) -> None:
-        """Of a batch, which is one stream's; of all streams where the client does not say."""
+        """Report a retry to the stream of its batch, or to all streams if the client does not say which it is."""
         if retried.first is None or retried.last is None:
             for callbacks in self._parts.values():
                 callbacks.on_retry(retried)
@@ -207,5 +207,5 @@ class StreamPart:
 
 
 def _without_end(failure: Failure | None) -> Failure | None:
-    """All streams of a producer learn of its end together, and as an error (``SharedClient.fail``)."""
+    """The failure without its fatal mark, because ``SharedClient.fail`` tells all streams about the end at once."""
     return None if failure is None else failure._replace(is_fatal=False)

@@ -1,6 +1,6 @@
-"""Which client a member uses, and its configuration. Owns the choice; the library that was not chosen is not loaded.
+"""Chooses the client library of a member, and makes its configuration. Does not own any client.
 
-(But for confluent-kafka, which ``loadgen.users.member`` knows.)
+Does not load the library that was not chosen, except confluent-kafka, which ``loadgen.users.member`` imports anyway.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from loadgen.members.events import MemberClient
 from loadgen.members.output import OutputProducer
 from loadgen.settings import NATIVE, ConfigValue, LoadSettings
 
-#: What members would not be members with, or the checks not hold for.
+#: The keys that the load sets itself: other values would break membership or the checks.
 _OWN = ("auto.offset.reset", "enable.auto.commit", "group.id", "group.instance.id", "isolation.level")
 
 
 def make_member(
     place: MemberPlace, client_id: str, bootstrap: str, settings: LoadSettings, members: Members, clock: Clock
 ) -> MemberClient:
-    """A consumer that takes this place. In a load that transforms, its offsets are committed in transactions."""
+    """A consumer for this place in the group. In a load with ``transform``, transactions commit its offsets."""
     assignor, commits = members.assignor, not members.transform
     given = in_words_of(place.client, settings.client, settings.consumer_config)
     own: dict[str, ConfigValue] = {"group.id": GROUP, "isolation.level": "read_committed"}
@@ -42,7 +42,7 @@ def make_member(
 
 
 def make_output(place: MemberPlace, bootstrap: str, settings: LoadSettings, clock: Clock) -> OutputProducer:
-    """The transactional producer of this place."""
+    """The transactional producer for this place in the group."""
     transactional_id = f"{GROUP}-{place.client}-{place.number}"
     if place.client == NATIVE:
         from loadgen.members.native_output import native_output

@@ -29,7 +29,7 @@ DEFAULTS: dict[str, ConfigValue] = {
     "heartbeat.interval.ms": 500,
     "max.poll.interval.ms": 6000,
 }
-#: librdkafka's form of who a consumer is in its group: these letters, then the generation.
+#: The beginning of librdkafka's serialized group metadata; the generation follows.
 _METADATA = b"CGMDv2:"
 
 
@@ -39,7 +39,7 @@ class ConfluentMember:
     is_cooperative = False
 
     def __init__(self, topic: str, config: Mapping[str, Any], clock: Clock, *, commits: bool = True) -> None:
-        """``commits``: it commits itself, and no transaction for it. Raises ``KafkaException`` for a bad setting."""
+        """``commits``: the member commits itself; if not, transactions do. Raises ``KafkaException`` for a bad key."""
         self._commits = commits
         self._lines = KeptLines(AttemptListener(_ignore, is_debugged="debug" in config))
         self._topic = topic
@@ -59,7 +59,7 @@ class ConfluentMember:
         self._begin_ns = self._clock.monotonic_ns()
         wait_s = timeout_s
         try:
-            # one at a time: what is called back in between stands between the records it came between
+            # one record at a time, so that callbacks between two records become events between them
             while len(self._records) < POLL_RECORDS and (message := self.consumer.poll(wait_s)) is not None:
                 wait_s = 0.0
                 if (error := message.error()) is not None:
@@ -87,7 +87,7 @@ class ConfluentMember:
         return self._taken()
 
     def abandon(self) -> list[MemberEvent]:
-        """From now on it is not polled; ``release`` ends it."""
+        """Crash, for the group: stop polling. ``release`` ends the consumer later."""
         self._is_abandoned = True
         given = self._standing.give_away(list(self._standing.assigned))
         if given:
@@ -101,7 +101,7 @@ class ConfluentMember:
         it may drop the request to assign that follows a rebalance, and the thread that made it waits forever, with
         Python's lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
         """
-        # one that was fenced meanwhile refuses, and joins no group again anyway
+        # a consumer that was fenced meanwhile refuses, but does not join a group again anyway
         with suppress(KafkaException):
             self.consumer.unsubscribe()
         with suppress(KafkaException):
@@ -115,7 +115,7 @@ class ConfluentMember:
         self._records.append(ReadRecord(partition, offset, message.value()))
 
     def _deliver(self) -> None:
-        """What was taken so far is an event."""
+        """Make an event of the records that were taken so far."""
         if not self._records:
             return
         records, self._records = self._records, []
@@ -146,7 +146,7 @@ class ConfluentMember:
             error = describe_exception(raised)
         end_ns, after = self._clock.monotonic_ns(), self._generation()
         generation = before if before == after else -1
-        # librdkafka may have tried before the attempt that was refused: never "fail"
+        # never "fail": an attempt before the refused one may have succeeded
         self._events.append(Committed(offsets, "ok" if error is None else "info", error, generation, begin_ns, end_ns))
         if error is None:
             self._standing.committed(offsets)
@@ -189,11 +189,11 @@ class ConfluentMember:
 
 
 def _ignore(*_attempt: object) -> None:
-    """A consumer has no attempts to send."""
+    """Ignore attempts to send, which a consumer does not have."""
 
 
 def generation_of(metadata: bytes) -> int:
-    """The generation in librdkafka's form of a consumer's group metadata; -1 before there is one, or in other forms."""
+    """The generation in librdkafka's serialized group metadata; -1 if there is none yet, or for another format."""
     if not metadata.startswith(_METADATA) or len(metadata) < len(_METADATA) + 4:
         return -1
     (generation,) = struct.unpack_from("<i", metadata, len(_METADATA))

@@ -1,4 +1,4 @@
-"""The transactional producer of a confluent member. Owns how offsets are added; the rest is every load's."""
+"""The transactional producer of a confluent member. Owns only how offsets are added to a transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a member of a group, as its client tells it, and what is asked of a client. Owns the shapes.
+"""The events of a member of a group, as its client reports them, and the interface of such a client. Owns only these.
 
 Everything is of one topic, so that a partition is a number. Times are the clock's monotonic nanoseconds.
 """
@@ -17,7 +17,7 @@ POLL_RECORDS = 500
 
 
 class Assigned(NamedTuple):
-    """The member has these partitions from now on, besides those that it had. ``generation``: -1 if it is not told."""
+    """The member got these partitions, in addition to those that it had. ``generation`` is -1 if unknown."""
 
     partitions: Sequence[int]
     member_id: str
@@ -26,7 +26,7 @@ class Assigned(NamedTuple):
 
 
 class PositionKnown(NamedTuple):
-    """Where it begins to read a partition that it was assigned at ``begin_ns``."""
+    """The offset at which the member begins to read a partition that it was assigned at ``begin_ns``."""
 
     partition: int
     offset: int
@@ -35,7 +35,7 @@ class PositionKnown(NamedTuple):
 
 
 class Revoked(NamedTuple):
-    """It no longer has these, each with the offset that it had come to (-1: none)."""
+    """The member lost these partitions, each with the next offset that it would have read (-1 if none)."""
 
     offsets: Mapping[int, int]
     is_lost: bool
@@ -43,7 +43,7 @@ class Revoked(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What became of a commit of ``offsets``, by partition."""
+    """The outcome of a commit of ``offsets``, which are by partition."""
 
     offsets: Mapping[int, int]
     outcome: HistoryOutcome
@@ -54,7 +54,7 @@ class Committed(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """What a poll returned, in this order."""
+    """The records that a poll returned, in this order."""
 
     records: Sequence[ReadRecord]
     watermarks: Mapping[int, Watermarks]
@@ -91,7 +91,7 @@ class Transacted(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The client reported an error. ``is_final``: this consumer can do no more."""
+    """The client reported an error. ``is_final``: this consumer cannot continue."""
 
     text: str
     is_final: bool = False
@@ -108,25 +108,25 @@ class MemberClient(Protocol):
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether its waiting lets other greenlets run; else its calls need a thread."""
+        """Whether other greenlets run while it waits. If not, its calls need a thread."""
         ...
 
     def poll(self, timeout_s: float) -> list[MemberEvent]:
-        """Be a member: take part in rebalances, and take records. What is revoked is committed before."""
+        """Take part in rebalances and fetch records. Commits before partitions are revoked."""
         ...
 
     def pass_on(self) -> None:
-        """Log what the client had to say, in the thread of the caller; never waits."""
+        """Log the client's messages in the thread of the caller. Never waits."""
         ...
 
     def commit(self) -> list[MemberEvent]:
-        """Commit everything that was delivered, and wait until that is known; nothing if there is nothing new."""
+        """Commit everything that was delivered, and wait for the outcome. Does nothing if there is nothing new."""
         ...
 
     def close(self) -> list[MemberEvent]:
-        """Commit, and leave the group (a static member stays in it). The consumer is gone then."""
+        """Commit, leave the group (a static member stays in it), and close the consumer."""
         ...
 
     def abandon(self) -> list[MemberEvent]:
-        """Crash, for the group: no commit, no word to the coordinator."""
+        """Crash, for the group: neither commit nor leave."""
         ...

@@ -1,4 +1,4 @@
-"""Where a member stands: its partitions, what it was delivered of each, and what it has committed. Pure."""
+"""Tracks a member's partitions, and the delivered and committed offsets of each. Pure. Commits nothing itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 class Standing:
-    """``next_offsets`` has the offset after the last record delivered, of each partition that has had one."""
+    """The offsets of one member. ``next_offsets`` has the offset after the last delivered record, by partition."""
 
     def __init__(self) -> None:
         self.next_offsets: dict[int, int] = {}
@@ -17,14 +17,14 @@ class Standing:
         return f"Standing({sorted(self.assigned)}, {self.next_offsets})"
 
     def take(self, partitions: Iterable[int]) -> None:
-        """These are the member's; where they begin is not known."""
+        """Add these partitions. Where the member begins to read them is not known yet."""
         for partition in partitions:
             self.assigned.add(partition)
             self.next_offsets.pop(partition, None)
             self._committed.pop(partition, None)
 
     def give_away(self, partitions: Iterable[int]) -> dict[int, int]:
-        """They are another's; how far each had come, -1 if nowhere."""
+        """Remove these partitions. Returns the next offset of each, -1 if no record was delivered."""
         given = {}
         for partition in partitions:
             if partition in self.assigned:
@@ -34,11 +34,11 @@ class Standing:
         return given
 
     def delivered(self, partition: int, offset: int) -> None:
-        """The record at this offset was handed over."""
+        """Note that the record at this offset was delivered."""
         self.next_offsets[partition] = offset + 1
 
     def uncommitted(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
-        """What is to be committed, of these or all."""
+        """The offsets to commit, for these partitions or for all."""
         wanted = self.assigned if partitions is None else set(partitions)
         return {
             partition: offset
@@ -47,5 +47,5 @@ class Standing:
         }
 
     def committed(self, offsets: Mapping[int, int]) -> None:
-        """These were committed."""
+        """Note that these offsets were committed."""
         self._committed.update({each: offset for each, offset in offsets.items() if each in self.assigned})

@@ -1,4 +1,4 @@
-"""A member of a group with our own client. Owns the adapter; its waiting is a greenlet's under Locust."""
+"""A member of a group with gapless's own client. Owns the adapter. Under Locust, other greenlets run while it waits."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ CLOSE_TIMEOUT_S = 5.0
 
 
 class NativeMember:
-    """``MemberClient`` on our consumer."""
+    """``MemberClient`` on gapless's own consumer."""
 
     is_cooperative = True
 
     def __init__(self, topic: str, config: Mapping[str, object], clock: Clock, *, commits: bool = True) -> None:
-        """``commits``: it commits itself, and no transaction for it. Raises ``ConfigError``."""
+        """``commits``: the member commits itself; if not, transactions do. Raises ``ConfigError``."""
         self._commits = commits
         self._topic = topic
         self._clock = clock
@@ -77,7 +77,7 @@ class NativeMember:
         return self._taken()
 
     def pass_on(self) -> None:
-        """Nothing: it logs in whatever thread it runs, all of which are greenlets."""
+        """Do nothing: this client logs directly, since all of its threads are greenlets."""
 
     def commit(self) -> list[MemberEvent]:
         self._commit(self._standing.uncommitted())
@@ -96,7 +96,7 @@ class NativeMember:
         return self._taken()
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
-        """The listener's: these came."""
+        """Called by the rebalance listener about new partitions."""
         numbers = [partition for topic, partition in partitions if topic == self._topic]
         if not numbers:
             return
@@ -108,13 +108,13 @@ class NativeMember:
             try:
                 offset = self.consumer.position((self._topic, number), POSITION_TIMEOUT_S)
             except (ConsumerError, TimeoutError) as error:
-                # its first record will tell
+                # the first record will show where it begins
                 self._fail(error)
                 continue
             self._events.append(PositionKnown(number, offset, begin_ns, self._clock.monotonic_ns()))
 
     def revoked(self, partitions: list[TopicPartition], *, is_lost: bool) -> None:
-        """The listener's: these are given away."""
+        """Called by the rebalance listener before these partitions are revoked, or after they were lost."""
         numbers = [partition for topic, partition in partitions if topic == self._topic]
         if not is_lost and not self._is_abandoned:
             self._commit(self._standing.uncommitted(numbers))
@@ -135,7 +135,7 @@ class NativeMember:
             self._standing.committed(offsets)
             self._events.append(Committed(offsets, "ok", None, generation, begin_ns, end_ns))
             return
-        # an attempt before the one that was refused may have been carried out, and its answer lost: never "fail"
+        # never "fail": an earlier attempt may have succeeded, with its response lost
         self._events.append(Committed(offsets, "info", _described(error), generation, begin_ns, end_ns))
         if not isinstance(error, CommitFailed | RebalanceInProgress):
             self._fail(error)
@@ -149,7 +149,7 @@ class NativeMember:
 
 
 class _RebalanceEvents(RebalanceListener):
-    """Passes on to the member."""
+    """Passes rebalances on to the member."""
 
     def __init__(self, member: NativeMember) -> None:
         self._member = member

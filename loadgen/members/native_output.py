@@ -1,4 +1,4 @@
-"""The transactional producer of a native member. Owns how offsets are added; the rest is every load's."""
+"""The transactional producer of a native member. Owns its defaults, and how offsets are added to a transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadgen.members.native import NativeMember
 from loadgen.members.output import UNHEARD
 from loadgen.settings import NATIVE, ConfigValue
 
-#: As of the load's producers with librdkafka: a fault is not spent waiting.
+#: Short timeouts, as for the load's producers with librdkafka, so that a producer does not just wait during a fault.
 OUTPUT_DEFAULTS: dict[str, ConfigValue] = {
     "request.timeout.ms": 3000,
     "reconnect.backoff.ms": 20,
@@ -23,7 +23,7 @@ OUTPUT_DEFAULTS: dict[str, ConfigValue] = {
 
 
 class NativeOutput(NativeTransactionalProducer):
-    """``OutputProducer`` on ours."""
+    """``OutputProducer`` on gapless's own producer."""
 
     def add_offsets(self, topic: str, offsets: Mapping[int, int], member: NativeMember) -> None:
         whose = member.consumer.group_metadata()

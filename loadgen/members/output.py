@@ -19,11 +19,11 @@ from loadgen.spans import ReadRecord
 from verifier.evidence.history import HistoryOutcome
 from verifier.evidence.output import OUTPUT_TOPIC
 
-#: Longer than a transaction may be open.
+#: The time limit for a call with all its repetitions: longer than a transaction may be open.
 GIVE_UP_S = 20.0
-#: Of a crash in the middle of a transaction: what its history says, that nothing was committed.
+#: The text in the history for a crash inside a transaction, which commits nothing.
 CRASHED = "crashed before its commit"
-#: Hears nothing of single records: a transaction with one that failed cannot be committed, and that is told.
+#: Ignores the outcomes of single records: if one fails, its transaction cannot be committed, which is recorded.
 UNHEARD = ClientCallbacks(lambda *_told: None, ignore, lambda *_told: None)
 
 
@@ -31,12 +31,12 @@ class OutputProducer(TransactionalClient, Protocol):
     """The transactional producer of a member."""
 
     def add_offsets(self, topic: str, offsets: Mapping[int, int], member: Any) -> None:
-        """Commit these with the transaction, as ``member``, whose client is the same. Raises ``TransactionRefusal``."""
+        """Add offsets to the transaction for ``member``, a consumer of the same library. Raises TransactionRefusal."""
         ...
 
 
 class Transformation:
-    """Makes transactions. ``initialize`` it first."""
+    """Makes the transactions of one member. Call ``initialize`` first."""
 
     def __init__(self, output: OutputProducer, topic: str, clock: Clock) -> None:
         self.output = output
@@ -47,12 +47,12 @@ class Transformation:
         return f"Transformation({self.output})"
 
     def initialize(self) -> str | None:
-        """Fence the producer that had this place before; why that was not possible."""
+        """Fence the previous producer of this place. Returns why that was impossible; None if it worked."""
         refusal = self._repeated(self.output.initialize)
         return None if refusal is None else str(refusal)
 
     def transact(self, records: Sequence[ReadRecord], member: Any, *, is_to_crash: bool) -> Transacted:
-        """One transaction for these records. ``is_to_crash``: it is left open, as it is before its commit."""
+        """Make one transaction for these records. ``is_to_crash``: leave it open before its commit."""
         begin_ns = self._clock.monotonic_ns()
         inputs = inputs_of(records)
         refusal = self._written(records)
@@ -71,7 +71,7 @@ class Transformation:
             if refusal is not None and refusal.remedy is not Remedy.REPLACE:
                 self._end("abort", self.output.abort, ends)
             elif refusal is not None and not ends:
-                # its commit was never asked for: the next producer of this place has it aborted
+                # the commit was never requested, so the next producer of this place will abort the transaction
                 ends.append(TransactionEnd("abort", "info", str(refusal), now_ns, now_ns))
         error = None if added == "ok" else str(refusal)
         return Transacted(inputs, added, error, begin_ns, (added_ns, now_ns), ends)
@@ -105,7 +105,7 @@ class Transformation:
         return self._end("commit", self.output.commit, ends)
 
     def _end(self, f: Any, call: Callable[[], None], ends: list[TransactionEnd]) -> TransactionRefusal | None:
-        """Ask for the end, again and again while that helps. Every attempt together is one row."""
+        """Commit or abort, and repeat that while it helps. All attempts together make one row."""
         begin_ns = self._clock.monotonic_ns()
         refusal = self._repeated(call)
         outcome: HistoryOutcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
@@ -114,7 +114,7 @@ class Transformation:
         return refusal
 
     def _repeated(self, call: Callable[[], None]) -> TransactionRefusal | None:
-        """How the call was refused for good. That an earlier attempt may have succeeded makes it uncertain."""
+        """Repeat the call; returns the final refusal. It is uncertain if an earlier attempt may have succeeded."""
         deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(GIVE_UP_S)
         is_first = True
         while True:
@@ -141,7 +141,7 @@ def inputs_of(records: Sequence[ReadRecord]) -> dict[int, tuple[int, int]]:
 
 
 def delivered(events: Iterable[MemberEvent]) -> list[ReadRecord]:
-    """What a poll brought of partitions that the member still has: others' next owner has them, too."""
+    """The records of a poll from partitions that the member still has. The next owner of others gets theirs again."""
     records: list[ReadRecord] = []
     for event in events:
         match event:

@@ -1,6 +1,7 @@
-"""What of a member is recorded: its events as rows of the history (docs/history.md "Groups"). Owns the sessions.
+"""Records the events of a member as rows of the history (docs/history.md "Groups"). Owns the numbers of sessions.
 
-A session is what a member was assigned at one time. Does not own the rows of a poll (``loadgen.spans``).
+A session is a set of partitions that were assigned at the same time. Does not own the rows of a poll
+(``loadgen.spans``).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from verifier.evidence.history import HistoryRow
 
 
 class MemberRecording:
-    """Of one consumer in a group, from its beginning to its end."""
+    """Records one consumer in a group, from its start to its end."""
 
     def __init__(self, recorder: Recorder, group: str, topic: str, run_id: int) -> None:
         self._recorder = recorder
         self._group = group
         self._topic = topic
         self._run_id = run_id
-        #: The session and the time in which each partition was assigned.
+        #: partition -> the session and the time in which it was assigned
         self._sessions: dict[int, tuple[int, int]] = {}
         self._resumed: set[int] = set()
         self._newest = -1
@@ -42,11 +43,11 @@ class MemberRecording:
 
     @property
     def partitions(self) -> list[int]:
-        """What the member has."""
+        """The partitions that the member has."""
         return sorted(self._sessions)
 
     def record(self, events: Iterable[MemberEvent]) -> bool:
-        """Record what happened, in its order; whether the consumer can continue."""
+        """Record these events in order. Returns whether the consumer can continue."""
         continues = True
         for event in events:
             match event:
@@ -68,7 +69,7 @@ class MemberRecording:
         return continues
 
     def ended(self, how: str, now_ns: int) -> None:
-        """The consumer is gone. Whatever it still had is no longer its."""
+        """Record that the consumer has ended, and that it lost the partitions that it still had."""
         row = HistoryRow("leave", "ok", invoke_ns=now_ns, complete_ns=now_ns, error=how, session=self._newest)
         self._recorder.history.append(row)
         self._sessions.clear()
@@ -102,7 +103,7 @@ class MemberRecording:
         for partition, records in by_partition.items():
             session, assigned_ns = self._sessions.get(partition, (-1, event.begin_ns))
             if partition not in self._resumed:
-                # the client does not tell its position before this
+                # the client did not report its position before the first record
                 self._begins(PositionKnown(partition, records[0].offset, assigned_ns, event.end_ns))
             polled = coalesce_records(
                 records,

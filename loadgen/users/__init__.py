@@ -1,4 +1,4 @@
-"""The Locust users: producers, readers, and the process that holds them. The only room that imports Locust and gevent.
+"""The Locust users: producers, readers and members, and their process. The only package that imports Locust and gevent.
 
 Owns users, options and the life of a load process under one hub. Does not own what is recorded nor how.
 """

@@ -1,7 +1,7 @@
-"""Locust until the load has begun. Owns what its console leaves out until then, and that its time limit is a whole one.
+"""Adjusts Locust until the load has begun: hides its empty tables, and starts its time limit at the right time.
 
-Locust prints a table every two seconds, and its summary at the end, whether or not there was anything to count: the one
-line that says why nothing began would be lost among them.
+Locust prints a table every two seconds, and a summary at the end, even if there was nothing to count. The line that
+says why the load did not begin would be lost among them. Does not own when the load begins (``loadgen.users.load``).
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 
 import gevent
 
-#: Where Locust prints its tables, and where it says that someone left by ``SystemExit``.
+#: The loggers with which Locust prints its tables, and reports a ``SystemExit``.
 _TABLES = "locust.stats_logger"
 _RUNNERS = "locust.runners"
 
 
 def leave_out_until(has_begun: Callable[[], bool]) -> None:
-    """Until then, no empty tables, and no second line about an exit that was explained."""
+    """Until ``has_begun``, hide empty tables, and Locust's line about an exit that was explained already."""
     logging.getLogger(_TABLES).addFilter(lambda _: has_begun())
     logging.getLogger(_RUNNERS).addFilter(lambda record: has_begun() or not record.getMessage().startswith("sys.exit("))
 
 
 def count_from_now() -> None:
-    """Timers count from when the loop last looked at its clock, and it has not while all was loaded.
+    """Update the event loop's time, from which timers count, since it is outdated after loading code.
 
-    Without this, the time that loading took would be missing from ``--run-time``.
+    Without this, ``--run-time`` would be shorter by the time that loading took.
     """
     gevent.get_hub().loop.update_now()

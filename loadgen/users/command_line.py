@@ -1,8 +1,8 @@
-"""Locust's command line, extended: ``--kafka-*`` options, each with a ``LOCUST_KAFKA_*`` variable. Owns names, help.
+"""The ``--kafka-*`` options that extend Locust's command line, each with a ``LOCUST_KAFKA_*`` variable.
 
-Does not own what they come to (``loadgen.users.options``). Those that make sense there are fields of Locust's web form
-too (``loadgen.users.form``), which sends texts, and an empty one for "not given": they stay texts until they are
-settings.
+Owns their names and help. Does not own what they resolve to (``loadgen.users.options``). Some are also fields of
+Locust's web form (``loadgen.users.form``). The form sends texts, with an empty one for "not given", so all values stay
+texts until they become settings.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def _duration(text: str) -> float:
 
 
 def _text_of(kind: Callable[[str], Any]) -> Callable[[str], str]:
-    """A type of argparse's that looks at a text and leaves it one."""
+    """A type for argparse that checks a text with ``kind``, and keeps it a text."""
 
     def checked(text: str) -> str:
         kind(text)
         return text
 
-    # argparse and the page of options name it
+    # argparse and the page of options show this name
     checked.__name__ = kind.__name__
     return checked
 
@@ -61,7 +61,7 @@ FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
 }
 
 
-#: Fields of the web form. The others are settled before a form can be sent.
+#: The options in the web form. The others are decided before a form can be sent.
 FORM = (
     "kafka_topic", "kafka_partitions", "kafka_replication_factor", "kafka_rate", "kafka_value_bytes", "kafka_client",
     "kafka_flush_timeout", "kafka_workload", "kafka_producer_config", "kafka_consumer_config",
@@ -69,14 +69,14 @@ FORM = (
 
 
 def destination(option: str) -> str:
-    """The name of an option's value, as argparse shows it."""
+    """The name of an option's value in argparse's namespace."""
     return option.removeprefix("--").replace("-", "_")
 
 
 def refuse_as_we_do(parser: Any) -> None:
-    """Let Locust's parser end as we do for bad options: with one line and our status; its 2 would read as unknown.
+    """Make Locust's parser end like gapless for bad options: with one line and 254, as its 2 would read as unknown.
 
-    An abbreviation is a bad option too, named in the line: what it stands for changes with every option that is added.
+    An abbreviated option is bad, too: what it means could change with each new option.
     """
 
     def error(message: str) -> NoReturn:
@@ -93,7 +93,7 @@ def refuse_as_we_do(parser: Any) -> None:
 
 
 def add_options(parser: Any) -> None:
-    """Add our options to Locust's parser (an ``argparse.ArgumentParser`` that knows environment variables)."""
+    """Add the ``--kafka-*`` options to Locust's parser (an ``argparse.ArgumentParser`` with environment variables)."""
     group = parser.add_argument_group("Kafka load (gapless)")
     actions = [
         group.add_argument(
@@ -124,7 +124,7 @@ def add_options(parser: Any) -> None:
         for role in ("producer", "consumer")
     ]
     for action in (*actions, workload, *configs):
-        # What Locust's parser notes of an option of its own; one of a group would be on no form.
+        # Locust sets this itself only for options outside of groups; without it, the form would not show the option
         action.include_in_web_ui = action.dest in FORM
         action.is_secret = action.is_required = action.is_multiple = False
     group.add_argument(
@@ -152,7 +152,7 @@ def add_options(parser: Any) -> None:
 
 
 def print_all() -> None:
-    """Print Locust's options and ours: asked for help, Locust loads no locustfile and shows its own alone."""
+    """Print all options. With ``--help``, Locust does not load the locustfile, and so shows only its own options."""
     from locust.argument_parser import get_parser
 
     parser: Any = get_parser(default_config_files=[])

@@ -1,4 +1,4 @@
-"""Clients that are no longer used are closed off the hub. Owns who does that, and for how long it is waited for.
+"""Closes clients that are no longer used, without blocking the hub. Owns the threads for that, and the time limits.
 
 Does not own when a client is no longer used (``loadgen.stream``), nor what closing one does (``loadgen.clients``).
 """
@@ -26,21 +26,21 @@ class Disposals:
         return f"Disposals({sum(not task.ready() for task in self._tasks)} running)"
 
     def dispose(self, client: ProducerClient) -> None:
-        """Begin to close a producer. After ``abandon`` it is left to the process's end."""
+        """Start closing a producer. After ``abandon``, leave it until the process ends."""
         if self._is_over:
             return
         self._tasks = [task for task in self._tasks if not task.ready()]
         self._tasks.append(begin_waiting(client.is_cooperative, lambda: client.dispose(TIMEOUT_S)))
 
     def close_reader(self, reader: RecordReader) -> None:
-        """Close a consumer; one that takes too long is left to the process's end."""
+        """Close a consumer. If that takes too long, leave it until the process ends."""
         with gevent.Timeout(TIMEOUT_S, False):
             begin_waiting(reader.is_cooperative, reader.close).get()
 
     def wait(self) -> None:
-        """Until all that were begun are closed, with a bound."""
+        """Wait until all clients are closed, for a limited time."""
         gevent.joinall(self._tasks, timeout=2 * TIMEOUT_S)
 
     def abandon(self) -> None:
-        """From now on there is neither a hub nor a thread to close anything."""
+        """Close nothing from now on, because neither the hub nor threads run anymore."""
         self._is_over = True

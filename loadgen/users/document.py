@@ -24,7 +24,7 @@ under "Custom parameters".
 
 
 class _RequestRows:
-    """Takes what Locust's parser is given."""
+    """Replaces Locust's parser, and collects the options that are added to it."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

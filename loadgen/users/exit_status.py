@@ -1,5 +1,4 @@
-"""The exit status of a standalone load that wrote nothing. Owns the line that says so, and what workers tell their
-master.
+"""The exit status of a standalone load that wrote nothing. Owns its message, and the reports of workers to a master.
 
 Locust exits with 0 if it saw no failure, and records without a reported outcome do not count. A status that Locust sets
 for failures is kept, and a conducted run has its verdict.
@@ -33,7 +32,7 @@ class MasterTeller:
         self._kind: tuple[bool, str] | None = None
 
     def tell(self, told: WrittenState) -> None:
-        """Send what is new."""
+        """Send the state to the master if it has changed."""
         if self._runner is None or told.kind == self._kind:
             return
         try:
@@ -56,7 +55,7 @@ class Workers:
             runner.register_message(MESSAGE, self.hear)
 
     def hear(self, msg: Any, **_: Any) -> None:
-        """One message. What was written stays written, even if the worker starts over."""
+        """Handle one message. A worker that has written something still counts as such after it restarts."""
         told = WrittenState(**msg.data)
         before = self._told.get(msg.node_id, told)
         self._told[msg.node_id] = before if before.has_written else told

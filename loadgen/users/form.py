@@ -1,6 +1,6 @@
-"""Locust's web form of a standalone load: what it may ask for. Owns the refusal, which the form shows; starts nothing.
+"""Checks what Locust's web form requests of a standalone load. Owns the refusals, which the form shows. Starts nothing.
 
-Locust itself would take any text, and the load would end with the first one that cannot be used.
+Locust itself accepts any text, and the load would then end at the first one that is invalid.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SETTLED = "a load keeps the settings of its first start; to change them, restart
 
 
 def refuse_bad_forms(environment: Any, readers: int, has_started: Callable[[], bool]) -> None:
-    """Look at each form before Locust does. ``readers`` of the users read; ``has_started`` says whether a load has."""
+    """Check each form before Locust gets it. ``readers`` is how many users read."""
 
     @environment.web_ui.app.before_request  # type: ignore[untyped-decorator]
     def look() -> dict[str, Any] | None:
         if request.path != START or request.method != "POST":
             return None
         refusal = refused(environment.parsed_options, request.form, readers, has_started=has_started())
-        # Locust answers its own refusals so, and its form shows the message.
+        # the form of Locust's own refusals, whose message its page shows
         return None if refusal is None else {"success": False, "message": refusal, "host": environment.host}
 
 
@@ -51,5 +51,5 @@ def refused(options: Namespace, form: Mapping[str, str], readers: int, *, has_st
 
 
 def _shown(value: Any) -> str:
-    """An option as the form shows it."""
+    """The value of an option as the form shows it."""
     return ",".join(value) if isinstance(value, list) else "" if value is None else str(value)

@@ -1,7 +1,7 @@
-"""The load of one Locust process, from Locust's init to its quit. Owns what each of Locust's events does to it.
+"""The load of one Locust process, from Locust's init to its quit. Owns the reaction to each of Locust's events.
 
-Does not own what users share while it runs (``loadgen.users.process``), nor which users there are (the locustfile).
-It belongs to Locust's environment, which is how users come to it.
+Does not own what users share while it runs (``loadgen.users.process``), or which users exist (the locustfile). Users
+find it through Locust's environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class LocustLoad:
-    """This process's part in the load: nothing at first, then all of it, a worker's part, or a master's."""
+    """The part of the load in this process: nothing at first, then all of it, a worker's part, or a master's part."""
 
     def __init__(self, environment: Any) -> None:
         self._environment = environment
@@ -46,7 +46,7 @@ class LocustLoad:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether no one has begun a load yet, and someone else has to: a master, or people in the web interface."""
+        """Whether the load has not begun, and must be started by a master or in the web interface."""
         environment = self._environment
         waits_for_a_click = environment.web_ui is not None and not environment.parsed_options.autostart
         waits = waits_for_a_click or isinstance(environment.runner, MasterRunner | WorkerRunner)
@@ -54,13 +54,13 @@ class LocustLoad:
 
     @property
     def never_began(self) -> bool:
-        """Whether the load was to begin in this process, and its cluster has not answered yet."""
+        """Whether the load should have begun in this process, but its cluster has not answered."""
         is_masters = isinstance(self._environment.runner, MasterRunner)
         return not is_masters and not self.has_started and not self.is_awaited
 
     @property
     def process(self) -> LoadProcess:
-        """The load process that users belong to. Raises ``SettingsError`` if it did not start."""
+        """The ``LoadProcess`` of this process. Raises ``SettingsError`` if the load did not start."""
         if self._process is None:
             raise SettingsError("the load process did not start; see the log above")
         return self._process
@@ -92,13 +92,13 @@ class LocustLoad:
             logger.info("%s has no %s; it is left out", client, key)
         self._process = process
         for number in (signal.SIGINT, signal.SIGTERM):
-            # Python's own handlers, not gevent's: they replace Locust's, whose SIGTERM would stop everything a second
-            # time; and a KeyboardInterrupt could come up in the middle of a write. They only start a greenlet.
+            # Python's own handlers, not gevent's, because they replace Locust's: its SIGTERM handler would stop
+            # everything a second time, and a KeyboardInterrupt could interrupt a write. They only start a greenlet.
             signal.signal(number, lambda *_: gevent.spawn(process.stop))
         logger.info("run %d records into %s", options.settings.run_id, options.run.path)
 
     def fail(self, error: BaseException) -> None:
-        """Locust's ``user_error``: an unhandled exception of a user."""
+        """Locust's ``user_error``: handle an unhandled exception of a user."""
         if self._process is not None:
             self._process.fail(error)
 
@@ -120,7 +120,7 @@ class LocustLoad:
         fail_unless_written(self._environment, told, f"topic {topic} at {bootstrap}")
 
     def fail_unless_workers_wrote(self) -> None:
-        """The same for a master, which knows what its workers reported."""
+        """The same for a master, from the reports of its workers."""
         host = self._environment.host
         fail_unless_written(self._environment, self._workers.told, f"{host}, as far as the workers reported")
 

@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 COMMIT_NS = 300_000_000
-#: Longer than a session: a consumer that was abandoned has left the group by then, and is released.
+#: When an abandoned consumer is released: after more than a session, so that it is out of the group.
 ABANDONED_S = 10.0
 RELEASE_TIMEOUT_S = 5.0
 
 
 class MemberUser(User):  # type: ignore[misc]
-    """Takes a place in the group, and leaves it, again and again."""
+    """Takes a place in the group and leaves it, over and over."""
 
     abstract = False
     wait_time = constant(0)
@@ -54,18 +54,18 @@ class MemberUser(User):  # type: ignore[misc]
 
     @task  # type: ignore[untyped-decorator]
     def take_part(self) -> None:
-        """One turn, and the end of this life if it is due, or if its consumer can do no more."""
+        """Do one turn, and end this life if it is due, or if the consumer cannot continue."""
         self._obey()
         continues = self._turn()
         if self._may_end or not continues:
             life = self._life
-            # one that failed leaves, if it still can
+            # a consumer that failed leaves the group, if it still can
             self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
             gevent.sleep(life.absence_s)
             self._begin()
 
     def _obey(self) -> None:
-        """An order makes this life's end due now."""
+        """If there is an order, make this life end now."""
         order = self._process.orders.take(self._place.number)
         if order is not None:
             self._life = self._life._replace(end=order.end, absence_s=order.absence_s)
@@ -79,11 +79,11 @@ class MemberUser(User):  # type: ignore[misc]
 
     @property
     def _may_end(self) -> bool:
-        """Whether nothing is left to do in this life, which is due."""
+        """Whether a life that is due to end has nothing left to do."""
         return self._is_due
 
     def _turn(self) -> bool:
-        """One poll, and a commit if it is time for one; whether this life continues."""
+        """Poll once, and commit if it is time. Returns whether this life continues."""
         _, continues = self._do(partial(self._member.poll, POLL_S))
         now_ns = self._clock.monotonic_ns()
         if continues and not self._is_due and now_ns >= self._commits_ns:
@@ -119,7 +119,7 @@ class MemberUser(User):  # type: ignore[misc]
         self._recording.ended(how.value, self._clock.monotonic_ns())
 
     def _do(self, work: Callable[[], list[MemberEvent]]) -> tuple[list[MemberEvent], bool]:
-        """Have the client do it, and record what happened; with that, whether it can continue."""
+        """Have the client do some work, and record its events. Returns them, and whether the consumer can continue."""
         events: list[MemberEvent] = begin_waiting(self._member.is_cooperative, work).get()
         self._member.pass_on()
         return events, self._recording.record(events)

@@ -1,7 +1,7 @@
-"""What Locust's options come to: the settings, the run directory and the name of one load process.
+"""Resolves Locust's options into the settings, the run directory and the name of one load process.
 
-The conductor passes a settings file; by hand the options do. An option that is given outranks the file. Does not own
-the options themselves (``loadgen.users.command_line``).
+The conductor passes a settings file; users of a standalone load give options. An option that is given overrides the
+file. Does not own the options themselves (``loadgen.users.command_line``).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from loadgen.workloads import find_workload
 from verifier.evidence.run_directory import RunDirectory
 
 DEFAULT_PRODUCERS = 4
-#: The users that only a run starts, in processes of their own.
+#: The user classes that only the conductor starts, in separate processes.
 MEMBER_CLASSES = frozenset(("MemberUser", "TransformerUser"))
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedOptions:
-    """What one load process works with."""
+    """The resolved options of one load process."""
 
     settings: LoadSettings
     run: RunDirectory
@@ -56,7 +56,7 @@ def reader_count(asked: str | None, users: int | None, *, alone: bool) -> int:
 
 
 def reader_clients(asked: str, client: str) -> tuple[str, ...]:
-    """The client of each reader: as they are named, or that many of ``client``. Raises ``SettingsError``."""
+    """The client of each reader: ``asked`` has their names, or how many use ``client``. Raises ``SettingsError``."""
     if asked.isascii() and asked.isdecimal():
         return (client,) * int(asked)
     clients = tuple(name.strip() for name in asked.split(","))
@@ -93,7 +93,7 @@ def settle_options(options: Namespace) -> None:
     if options.kafka_settings is None and options.kafka_run_id is None:
         options.kafka_run_id = fresh_seed()
     if options.kafka_workload:
-        # as it was read: a worker's host need not have the file
+        # pass its content on, because the host of a worker may not have the file
         options.kafka_workload_read = [options.kafka_workload, asdict(find_workload(options.kafka_workload))]
     _settings(options, DEFAULT_PRODUCERS)
     if options.kafka_run_directory is None:
@@ -106,7 +106,7 @@ def settle_options(options: Namespace) -> None:
 
 
 def is_conducted(options: Namespace) -> bool:
-    """Whether the conductor started this process: it names all three, and its settings lie in the run itself."""
+    """Whether the conductor started this process: it gives all three options, and the settings are in the run."""
     if None in (options.kafka_settings, options.kafka_run_directory, options.kafka_process):
         return False
     own = RunDirectory(Path(options.kafka_run_directory)).load_settings_json
@@ -134,7 +134,7 @@ def members_left_out(options: Namespace, classes: Iterable[str]) -> str | None:
 
 
 def check_options(options: Namespace) -> None:
-    """Whether a load can be started with these. Raises ``SettingsError``."""
+    """Raises ``SettingsError`` if a load cannot be started with these options."""
     _settings(options, DEFAULT_PRODUCERS)
 
 
@@ -148,7 +148,7 @@ def resolve_options(options: Namespace, worker_index: int | None, producers: int
     process = options.kafka_process or "load"
     if worker_index is not None:
         process = f"{process}-w{worker_index}"
-        # streams are unique in the run: each worker numbers its own
+        # streams must be unique in the run, so each worker has its own range of numbers
         settings = settings.with_changes({"first_stream": settings.first_stream + (worker_index << 16)})
     try:
         run = RunDirectory(Path(options.kafka_run_directory)).prepare()
@@ -158,7 +158,7 @@ def resolve_options(options: Namespace, worker_index: int | None, producers: int
 
 
 def _settings(options: Namespace, producers: int) -> LoadSettings:
-    """What file and options say together. Raises ``SettingsError``, also for records that the client would not take."""
+    """The settings from file and options. Raises ``SettingsError``, also for records that the client would refuse."""
     changes = _changes(vars(options))
     asked = changes.pop("readers", None)
     if options.kafka_settings is None:
@@ -166,7 +166,7 @@ def _settings(options: Namespace, producers: int) -> LoadSettings:
         settings = _made({"producers": producers * each, "create_topic": True, **changes}, options)
         asked = asked or "1"
     else:
-        # by hand ``--users`` says how many share the rate
+        # in a standalone load, ``--users`` says how many producers share the rate
         own = {} if is_conducted(options) else {"producers": producers * _file(options).streams_per_user}
         settings = _file(options).with_changes({**own, **changes})
     if asked is not None:
@@ -183,7 +183,7 @@ def _file(options: Namespace) -> LoadSettings:
 
 
 def _made(values: dict[str, Any], options: Namespace) -> LoadSettings:
-    """The settings. Raises ``SettingsError``, which names the option whose value cannot be."""
+    """The settings with these values. Raises ``SettingsError``, which names the option with the invalid value."""
     try:
         return LoadSettings(**values)
     except SettingsError as error:
@@ -203,7 +203,7 @@ def _is_possible(name: str, value: Any) -> bool:
 
 
 def source_of_sizes(options: Namespace, settings: LoadSettings) -> str:
-    """What says how large values are."""
+    """The option or workload that decides the sizes of values, for messages."""
     if options.kafka_workload:
         return f"--kafka-workload {options.kafka_workload}"
     if not options.kafka_value_bytes and options.kafka_settings is not None:
@@ -226,7 +226,7 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
     for role in ("producer", "consumer"):
         pairs = values.get(f"kafka_{role}_config")
         if pairs:
-            # a text is that of the web form
+            # a single text comes from the web form
             each = [pair.strip() for pair in pairs.split(",")] if isinstance(pairs, str) else pairs
             changes[f"{role}_config"] = config = parse_config(each)
             refuse_own_keys(f"--kafka-{role}-config", config)
@@ -236,7 +236,7 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _workload(values: Mapping[str, Any]) -> Workload:
-    """The workload as the master read it, or as it is found here. Raises WorkloadError."""
+    """The workload that the master has read, or else the one found here. Raises WorkloadError."""
     text, read = values.get("kafka_workload_read") or (None, {})
     return Workload(**read) if text == values["kafka_workload"] else find_workload(values["kafka_workload"])
 

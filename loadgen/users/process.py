@@ -1,9 +1,9 @@
 """A load process: one hub, one recorder, one poller for all producer streams. Owns what its users share, and its end.
 
-Does not own when it starts (``loadgen.users.load``). What is called from the hub never blocks: clients are polled
-without waiting, and those that are not Python's are closed in the hub's thread pool. The first SIGINT or SIGTERM stops
-the users (who finish what is outstanding, with a bound), lets Locust write its reports and closes the history; a
-further signal changes nothing.
+Does not own when it starts (``loadgen.users.load``). Calls from the hub never block: clients are polled without
+waiting, and those that are not plain Python are closed in the hub's thread pool. The first SIGINT or SIGTERM stops the
+users, which wait a limited time for outstanding records, lets Locust write its reports, and closes the history. Further
+signals have no effect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
-#: With acks=0, for what was sent last to arrive, and for a refusal to be told (librdkafka: twice a second).
+#: With acks=0, how long to wait for the last records to arrive, and for reports of a refusal (librdkafka: every 0.5 s).
 UNANSWERED_S = 1.0
 
 
@@ -61,7 +61,7 @@ class LoadProcess:
         self._readers = itertools.count()
         self._closed = False
         self.disposals = Disposals()
-        #: How far each producer user is behind its schedule.
+        #: producer user -> the number of its records that are due but not sent
         self.backlogs: dict[int, int] = {}
         self._statistics = LocustStatistics(environment, self.clock)
         self.recorder = Recorder(
@@ -79,11 +79,11 @@ class LoadProcess:
 
     @property
     def users_number(self) -> int:
-        """How many streams were started so far."""
+        """The number of streams that were started so far."""
         return len(self._streams)
 
     def next_numbers(self, count: int) -> list[int]:
-        """Numbers for as many streams, in a row, never given before in this run."""
+        """Consecutive numbers for this many new streams, unique in the run."""
         return [next(self._numbers) for _ in range(count)]
 
     def new_stream(
@@ -121,7 +121,7 @@ class LoadProcess:
 
     @cached_property
     def members(self) -> Members:
-        """The members of the load's group, of all processes."""
+        """The members of the load's group, in all processes."""
         return parse_members(self.settings.members or {})
 
     @cached_property
@@ -132,11 +132,11 @@ class LoadProcess:
 
     @cached_property
     def orders(self) -> OrderBook:
-        """What members of this process are ordered to do."""
+        """The orders to members of this process."""
         return OrderBook(self.run.orders_jsonl(self.process))
 
     def next_reader(self) -> str:
-        """The client for the next reader: readers take those of the settings in turn."""
+        """The client for the next reader, in the order of the settings, over and over."""
         return self.settings.readers[next(self._readers) % len(self.settings.readers)]
 
     def finish(self, stream: ProducerStream) -> None:
@@ -144,7 +144,7 @@ class LoadProcess:
         deadline_ns = self.clock.monotonic_ns() + ns_of_seconds(self.settings.flush_timeout_s)
         try:
             while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
-                gevent.sleep(0.005)  # outcomes come by callbacks, which need the loop
+                gevent.sleep(0.005)  # outcomes come in callbacks, which need the event loop
             if self.settings.acks == "0":
                 gevent.sleep(UNANSWERED_S)
         finally:
@@ -159,17 +159,17 @@ class LoadProcess:
 
     @property
     def told(self) -> WrittenState:
-        """Whether anything was acknowledged so far, and if not, why, as far as producers were told."""
+        """Whether anything was acknowledged so far and, if not, the likely cause."""
         if self.recorder.tally.total("acked"):
             return WrittenState(True)
         return WrittenState(False, likely_cause(self.recorder.producer_errors))
 
     def settle_statistics(self) -> None:
-        """Locust is about to write its reports: include what was kept for the next merge."""
+        """Merge the remaining statistics before Locust writes its reports."""
         self._statistics.merge()
 
     def stop(self) -> None:
-        """What a signal does: the users stop, then Locust ends. A second call does nothing."""
+        """Stop the users, then end Locust, as on a signal. A second call has no effect."""
         if self.stopping:
             logger.info("already stopping")
             return
@@ -180,9 +180,9 @@ class LoadProcess:
             self.environment.web_ui.stop()
 
     def fail(self, error: BaseException) -> None:
-        """Something went wrong that the load cannot handle (a full disk, a bug of ours).
+        """End the load after an error that it cannot handle, such as a full disk or a bug.
 
-        What is not recorded must not continue: the load ends, and its history says that it is incomplete.
+        A load that cannot be recorded must not continue. Its history is marked as incomplete.
         """
         self.recorder.history.mark_incomplete()
         if self.environment.process_exit_code is None:
@@ -191,7 +191,7 @@ class LoadProcess:
             gevent.spawn(self.stop)
 
     def close(self) -> None:
-        """Close what is still open, the history last. A second call does nothing."""
+        """Close everything that is still open, the history last. A second call has no effect."""
         if self._closed:
             return
         self._closed = True
@@ -205,7 +205,7 @@ class LoadProcess:
             logger.info("history closed: %s", self.recorder)
 
     def _close_at_exit(self) -> None:
-        """The last resort, after an exception somewhere in Locust: no hub, no threads, only the records."""
+        """Close only the streams and the history, without hub and threads: the last resort after an error in Locust."""
         if self._closed:
             return
         self._closed = True
@@ -221,7 +221,7 @@ class LoadProcess:
             try:
                 for stream in self._streams:
                     stream.poll()
-            except Exception as error:  # a poller that died silently would leave everything outstanding
+            except Exception as error:  # if the poller ended silently, no record would get an outcome anymore
                 self.fail(error)
             gevent.sleep(POLL_INTERVAL_S)
 

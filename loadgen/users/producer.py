@@ -1,6 +1,6 @@
-"""The producer user: what it writes is decided by the kind of the load. Owns that choice and the user's life.
+"""The producer user. Owns its life, and the choice of its writer by the kind of the load.
 
-Does not own what a writer of each kind does (``streams``, ``transactional``), nor how long it writes at a time
+Does not own what the writer of each kind does (``streams``, ``transactional``), or how long it writes at a time
 (``slices``).
 """
 
@@ -20,18 +20,18 @@ from loadgen.users.transactional import TransactionalWriter
 
 
 class Writer(Protocol):
-    """What one producer user does. It is made when the user starts."""
+    """The work of one producer user. Created when the user starts."""
 
     def write_due(self, now_ns: int) -> int:
-        """Write what is due now, or some of it; nanoseconds until the next look."""
+        """Write records that are due, or some of them. Returns the ns until the next call."""
         ...
 
     def finish(self) -> None:
-        """Write no more: what is outstanding is waited for, with a bound, and everything is closed."""
+        """Stop writing: wait a limited time for outstanding records, and close everything."""
         ...
 
 
-#: Kind -> its writer, made of the load process and the bootstrap servers.
+#: Kind of load -> function that makes its writer from the load process and the bootstrap servers.
 WRITERS: dict[str, Callable[[LoadProcess, str], Writer]] = {
     STREAMS: StreamWriter,
     TRANSACTIONS: TransactionalWriter,

@@ -1,4 +1,4 @@
-"""The reader user: one consumer on all partitions from the first record on. Owns its loop under Locust, no more."""
+"""The reader user: one consumer that reads all partitions from the first record. Owns only its loop under Locust."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadgen.users.slices import for_a_slice
 
 IDLE_NS = 5_000_000
 POLL_RECORDS = 500
-#: How often it asks where the partitions end.
+#: The time between two requests for the end offsets.
 ASK_ENDS_NS = 500_000_000
 
 

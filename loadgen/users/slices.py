@@ -16,7 +16,7 @@ SLICE_NS = 200_000_000
 
 
 def for_a_slice(clock: Clock, work: Callable[[int], int]) -> None:
-    """Call ``work`` with the time, again and again. It returns for how many nanoseconds it has nothing to do."""
+    """Call ``work`` with the current time over and over, for one slice. It returns the ns until its next call."""
     end_ns = clock.monotonic_ns() + SLICE_NS
     while (now_ns := clock.monotonic_ns()) < end_ns:
         gevent.sleep(seconds_of_ns(work(now_ns)))

@@ -1,6 +1,7 @@
-"""A standalone load at its beginning and its end: its topic, what is noted for the verifier, and the read back.
+"""The first and last steps of a standalone load: its topic, the notes for the verifier, and reading back.
 
-Owns these steps under Locust. In a run of the conductor's nothing here is called.
+Owns these steps under Locust. In a run of the conductor, nothing here is called. Does not own how records are read back
+(``loadgen.read_back``).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A load whose cluster has answered. ``begins`` is where each partition's log began: readers read from there."""
+    """A load whose cluster has answered. ``begins`` has the offset of each partition from which readers read."""
 
     options: ResolvedOptions
     begins: Mapping[int, int] = field(default_factory=dict)
 
 
 def begin(bootstrap: str, options: ResolvedOptions, parsed: Namespace, runner: Any) -> Beginning:
-    """Find or make the topic, and note how the load begins. It blocks. Raises ``SettingsError``, ``OSError``."""
+    """Find or create the topic, and note how the load begins. Blocks. Raises ``SettingsError`` or ``OSError``."""
     settings = ensure_topic(bootstrap, options.settings)
     settings = settings.with_changes({"producers_bootstrap": bootstrap, "readers_bootstrap": bootstrap})
     if (warning := too_large_for_topic(bootstrap, settings, source_of_sizes(parsed, settings))) is not None:
@@ -57,7 +58,7 @@ def begin(bootstrap: str, options: ResolvedOptions, parsed: Namespace, runner: A
 
 
 def read_back(run: Path) -> None:
-    """Read back what was written, by a process without Locust's sockets. A signal to this one ends that one, too."""
+    """Read back what was written, in a process without Locust's sockets. A signal to this process ends it, too."""
     child = subprocess.Popen([sys.executable, "-m", "loadgen.read_back", str(run)], stdin=subprocess.DEVNULL)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: child.terminate())

@@ -1,9 +1,9 @@
-"""What Locust is told: an event for each request, and the latencies of its records in bulk. Owns both; judges nothing.
+"""Reports requests to Locust: an event for each request, and the latencies of its records in bulk. Judges nothing.
 
-An event costs microseconds and fires for a produce request or a poll, never for a record; its ``context`` has the
-number of ``records``. Locust's line ``KAFKA`` counts those. The line ``RECORD`` of the same name counts records: their
-latencies are kept for a second and then merged into its histogram at once. It is not part of Locust's "Aggregated",
-which would count everything twice.
+An event costs microseconds, so there is one for each produce request or poll, but none for a record; its ``context``
+has the number of ``records``. Locust's line ``KAFKA`` counts these events. The line ``RECORD`` with the same name
+counts records: their latencies are kept for a second and then merged into its histogram at once. It is not part of
+Locust's "Aggregated", which would count everything twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MERGE_INTERVAL_NS = 1_000_000_000
 
 
 class DeliveryError(Exception):
-    """What Locust shows for records without an acknowledgement; the history has what is known about them."""
+    """The error that Locust shows for records without an acknowledgement. The history has their outcomes."""
 
 
 class LocustStatistics:
@@ -50,12 +50,12 @@ class LocustStatistics:
             self._bytes[request.name] = self._bytes.get(request.name, 0) + request.size_bytes
 
     def merge_if_due(self) -> None:
-        """Merge what was kept, once a second; call it several times as often."""
+        """Merge the kept latencies once a second. To be called several times a second."""
         if self._clock.monotonic_ns() - self._merged_ns >= MERGE_INTERVAL_NS:
             self.merge()
 
     def merge(self) -> None:
-        """Bring everything that was kept into Locust's statistics."""
+        """Merge all kept latencies into Locust's statistics."""
         self._merged_ns = self._clock.monotonic_ns()
         now_s = seconds_of_ms(self._clock.wall_ms())
         latencies, self._latencies_ns = self._latencies_ns, {}

@@ -1,7 +1,7 @@
-"""What a producer user does in a load of the kind ``streams``: write one stream.
+"""The writer of a producer user in a load of the kind ``streams``, which writes one stream.
 
-Owns pacing, at its rate or as fast as it is acknowledged, and nothing else. The requests that Locust counts are fired
-by the recorder when acknowledgements arrive.
+Owns only its pacing: at a rate, or as fast as records are acknowledged. The recorder reports requests to Locust when
+acknowledgements arrive.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.users.process import LoadProcess
 
-#: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
+#: The least time between two calls, so that many users do not spend their time with switching.
 MIN_TICK_NS = 2_000_000
 MAX_TICK_NS = 50_000_000
-#: The client takes no more just now: how long until it is offered the next record.
+#: How long to wait if the client does not accept a record now.
 FULL_NS = 5 * MIN_TICK_NS
-#: Most records between two switches: a producer that is behind catches up without starving the others.
+#: The most records in one call, so that a producer that is behind catches up without starving the others.
 BURST = 200
 
 
@@ -34,16 +34,19 @@ class StreamWriter:
         self._send_some = self._fill if settings.outstanding else self._send_due
 
     def write_due(self, now_ns: int) -> int:
-        """Send what is due now, at most a burst; nanoseconds until the next look."""
+        """Send records that are due, at most ``BURST``. Returns the ns until the next call."""
         return self._send_some(now_ns)
 
     def finish(self) -> None:
-        """Wait for what is outstanding, and close the stream."""
+        """Wait for outstanding records, and close the stream."""
         self._process.backlogs.pop(self._stream.number, None)
         self._process.finish(self._stream)
 
     def _fill(self, now_ns: int) -> int:
-        """Send as many as there is room for, at most a burst, each intended for the time at which it is sent."""
+        """Without a rate: send as many records as there is room for, at most ``BURST``.
+
+        The intended time of a record is when it is sent. Returns the ns until the next call.
+        """
         stream = self._stream
         room = min(BURST, self._process.settings.outstanding - stream.outstanding)
         for _ in range(room):
@@ -52,7 +55,7 @@ class StreamWriter:
         return 0 if room == BURST else MIN_TICK_NS
 
     def _send_due(self, now_ns: int) -> int:
-        """Send what is due by now, at most a burst; nanoseconds until the next look."""
+        """With a rate: send the records that are due, at most ``BURST``. Returns the ns until the next call."""
         schedule, stream = self._schedule, self._stream
         due = schedule.due_count(now_ns)
         last = min(due, self._sent + BURST)

@@ -1,4 +1,4 @@
-"""Blocking work next to Locust's hub: in a greenlet or in the hub's thread pool. Owns how its outcome comes back."""
+"""Does blocking work in a greenlet or in a thread of the pool, so that the hub is not blocked. Knows no users."""
 
 from __future__ import annotations
 

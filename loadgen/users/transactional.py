@@ -1,4 +1,4 @@
-"""What a producer user does in a load of transactions: one transaction after the other, at its rate.
+"""The writer of a producer user in a load with transactions: one transaction after the other, at a rate.
 
 Owns pacing, and which transaction is aborted on purpose, or taken over. A record that becomes due while a transaction
 ends is sent late, in the next one. Does not own what a transaction is (``loadgen.transactions``).
@@ -21,9 +21,9 @@ from loadgen.users.process import LoadProcess
 from loadgen.users.streams import FULL_NS, MAX_TICK_NS, MIN_TICK_NS
 from loadgen.users.threads import begin_waiting
 
-#: Between two looks whether a producer can begin its next transaction: one that was replaced takes its time.
+#: The time between two checks whether a producer can begin its next transaction. Replacing an instance takes time.
 NOT_READY_NS = 50_000_000
-#: How long one commit or abort is repeated: then the producer is replaced, which ends its transaction, too.
+#: How long a commit or abort is repeated. Then the producer is replaced, which ends its transaction, too.
 PATIENCE_NS = 30_000_000_000
 
 
@@ -37,7 +37,7 @@ class TransactionalWriter:
         self._plan = settings.transaction_plan
         self._run_id = settings.run_id
         self._stopping_ns: int | None = None
-        # before anything that lets another user begin
+        # before any call that lets another user start
         numbers = process.next_numbers(self._plan.partitions)
         self._first = numbers[0]
         self._number = self._first // self._plan.partitions
@@ -60,11 +60,11 @@ class TransactionalWriter:
         self._in_this_one = 0
         self._is_to_be_zombie = False
         self._is_late = False
-        #: The newest instance, and until when it leaves its id to its rivals: the first one does not.
+        #: the newest instance, and until when it rests, so that its rivals can use the id; the first instance does not
         self._rests = (0, 0)
 
     def finish(self) -> None:
-        """End the open transaction as it was planned, and close the streams."""
+        """End the open transaction as planned, and close the streams."""
         self._stopping_ns = self._clock.monotonic_ns()
         self._process.backlogs.pop(self._first, None)
         if self._producer.is_open:
@@ -73,7 +73,7 @@ class TransactionalWriter:
             self._process.finish(stream)
 
     def write_due(self, now_ns: int) -> int:
-        """Do what is to be done now; nanoseconds until the next look."""
+        """Begin, continue or end a transaction, as is due. Returns the ns until the next call."""
         producer = self._producer
         due = self._schedule.due_count(now_ns)
         self._process.backlogs[self._first] = due - self._sent
@@ -104,7 +104,7 @@ class TransactionalWriter:
         return transactional_id(self._run_id, self._process.process, self._first)
 
     def _is_resting(self, now_ns: int) -> bool:
-        """Whether it was fenced a short time ago, by a rival who is to get somewhere."""
+        """Whether a rival fenced this producer a short time ago, and gets time for some transactions."""
         instance, until_ns = self._rests
         if self._producer.instance != instance:
             instance = self._producer.instance
@@ -113,7 +113,7 @@ class TransactionalWriter:
         return now_ns < until_ns
 
     def _send(self, due: int, now_ns: int) -> int:
-        """Send what is due of this transaction, to its streams in turn."""
+        """Send the records of this transaction that are due, to its streams in turn."""
         streams = self._producer.streams
         while self._sent < due and self._in_this_one < self._plan.records:
             if self._is_to_be_zombie and not self._is_late and self._in_this_one == self._plan.records // 2:
@@ -121,7 +121,7 @@ class TransactionalWriter:
                 self._producer.take_over()
                 return 0
             stream = streams[self._in_this_one % len(streams)]
-            # a client that waits for room lets others run: this one may have failed, and been replaced, meanwhile
+            # others run while the client waits for room, so the producer may have failed and been replaced meanwhile
             if not self._producer.is_open or not stream.send(self._schedule.due_ns(self._sent)):
                 return 0 if self._producer.is_doomed else FULL_NS
             self._sent += 1
@@ -132,9 +132,9 @@ class TransactionalWriter:
         return min(MAX_TICK_NS, max(MIN_TICK_NS, self._schedule.due_ns(self._sent) - now_ns))
 
     def _end(self) -> None:
-        """Commit, or abort as planned: every second one of these only when its records are stored.
+        """Commit, or abort as planned. Every second planned abort comes only after its records are stored.
 
-        A transfer that the end of the load has cut in two is aborted, whatever was planned.
+        If the end of the load has cut a transfer in two, always aborts.
         """
         number = self._transactions
         self._transactions += 1
@@ -153,13 +153,13 @@ class TransactionalWriter:
         self._producer.end("abort")
 
     def _wait_until_stored(self) -> None:
-        """Until its records are, if that is possible."""
+        """Wait until the records of the transaction are stored, if that is possible."""
         begun_ns = self._clock.monotonic_ns()
         while self._producer.outstanding and self._producer.is_open and not self._is_over(begun_ns):
             gevent.sleep(seconds_of_ns(MIN_TICK_NS))
 
     def _is_over(self, since_ns: int) -> bool:
-        """Whether what was begun then has been waited for long enough."""
+        """Whether a call that began at ``since_ns`` has been repeated for long enough."""
         now_ns = self._clock.monotonic_ns()
         if self._stopping_ns is None and self._process.stopping:
             self._stopping_ns = now_ns
@@ -172,7 +172,7 @@ class TransactionalWriter:
 
 
 def _waited_for(is_cooperative: bool, work: Callable[[], None]) -> TransactionRefusal | None:
-    """Do what waits, beside the hub; how it was refused, if it was."""
+    """Do blocking work without blocking the hub. Returns its refusal, or None."""
 
     def told() -> TransactionRefusal | None:
         try:

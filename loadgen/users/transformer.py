@@ -18,7 +18,7 @@ from loadgen.members.output import Transformation, delivered
 from loadgen.users.member import ABANDONED_S, POLL_S, MemberUser
 from loadgen.users.threads import begin_waiting
 
-#: How long a member that is to crash waits for records: its group may give it none.
+#: How long a member that is to crash waits for records. It may have no partitions.
 CRASH_WAIT_NS = 4_000_000_000
 
 
@@ -36,12 +36,12 @@ class TransformerUser(MemberUser):
 
     @property
     def _may_end(self) -> bool:
-        """As of any member; one that is to crash waits a while for a transaction to crash in."""
+        """Like any member, but one that is to crash waits a while for a transaction in which to crash."""
         is_to_crash = self._life.end is LifeEnd.CRASH
         return self._clock.monotonic_ns() >= self._ends_ns + (CRASH_WAIT_NS if is_to_crash else 0)
 
     def _turn(self) -> bool:
-        """One poll, and a transaction for what it brought; whether this life continues."""
+        """Poll once, and make a transaction for the records. Returns whether this life continues."""
         if not self._is_initialized:
             error = begin_waiting(self._member.is_cooperative, self._transformation.initialize).get()
             if error is not None:
@@ -62,7 +62,7 @@ class TransformerUser(MemberUser):
         super()._end(how)
         output: ProducerClient = self._transformation.output
         if how is LifeEnd.CRASH:
-            # closing it would abort what it left open
+            # dispose of it later, because closing it would abort the open transaction
             self._abandoned.append(gevent.spawn(self._dispose_later, output))
         else:
             self._process.disposals.dispose(output)

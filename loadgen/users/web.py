@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 LOOKING = ("GET", "HEAD", "OPTIONS")
 REFUSAL = "gapless run starts and ends this load; Ctrl-C in its terminal ends it early"
-#: Between two looks whether Locust's web server has started: it signals nothing.
+#: The time between two checks whether Locust's web server has started, which it does not signal.
 POLL_S = 0.05
 
 
@@ -38,21 +38,22 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
     except Exception:
         logger.exception("the Chaos tab cannot be shown; the load continues")
     environment.web_ui.app.before_request(_only_look)
-    # Locust lets pages of every origin read its answers; around everything else, so that nothing adds that again.
+    # Locust lets pages of any origin read its answers. This wraps everything else, so that nothing can allow that
+    # again.
     environment.web_ui.app.wsgi_app = GuardedWsgi(environment.web_ui.app.wsgi_app)
     gevent.spawn(_tell_address, environment, run)
 
 
 def _only_look() -> dict[str, Any] | None:
-    """No page in a browser may start, stop or change the load. None lets a request pass."""
+    """Refuse requests that would start, stop or change the load. None lets a request pass."""
     if request.method in LOOKING:
         return None
-    # Locust answers its own refusals so, and its forms show the message.
+    # the form of Locust's own refusals, whose message its pages show
     return {"success": False, "message": REFUSAL}
 
 
 def _tell_address(environment: Any, run: RunDirectory) -> None:
-    """Write ``web.json`` when the interface listens and the load has begun: before, it would offer to start one."""
+    """Write ``web.json`` once the interface listens and the load has begun. Before, the page offers to start one."""
     web_ui = environment.web_ui
     while web_ui.server is None or not web_ui.server.started or environment.runner.state == STATE_INIT:
         gevent.sleep(POLL_S)

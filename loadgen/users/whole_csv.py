@@ -1,7 +1,7 @@
-"""Locust's CSV of requests with the last second in it. Owns that alone.
+"""Makes Locust's CSV of requests include the last second. Owns only that.
 
-Locust writes it once a second and then only closes it: what came after the last of these moments would be in its HTML,
-its JSON and the histories, and not there.
+Locust writes the file once a second, and only closes it at the end. Requests after the last write would be in its HTML,
+its JSON and the histories, but not in this file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _made: list[WholeCsvFileWriter] = []
 
 
 class WholeCsvFileWriter(stats.StatsCSVFileWriter):  # type: ignore[misc]
-    """Leaves the requests as they stood when the load had ended: Locust clears them when it writes its JSON."""
+    """Writes the requests as they were at the end of the load, because Locust clears them when it writes its JSON."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -24,7 +24,7 @@ class WholeCsvFileWriter(stats.StatsCSVFileWriter):  # type: ignore[misc]
         _made.append(self)
 
     def keep(self) -> None:
-        """The load has ended: these are the requests."""
+        """Keep the requests, at the end of the load."""
         rows = io.StringIO(newline="")
         writer = csv.writer(rows)
         writer.writerow(self.requests_csv_columns)
@@ -32,7 +32,7 @@ class WholeCsvFileWriter(stats.StatsCSVFileWriter):  # type: ignore[misc]
         self._whole = rows.getvalue()
 
     def close_files(self) -> None:
-        """Called by Locust as its last act."""
+        """Write the kept requests and close the files. Locust calls this at the very end."""
         if self._whole:
             self.requests_csv_filehandle.seek(0)
             self.requests_csv_filehandle.write(self._whole)
@@ -41,11 +41,11 @@ class WholeCsvFileWriter(stats.StatsCSVFileWriter):  # type: ignore[misc]
 
 
 def write_whole_csv() -> None:
-    """From now on Locust makes its CSV files by this one."""
+    """Make Locust use this class for its CSV files."""
     stats.StatsCSVFileWriter = WholeCsvFileWriter
 
 
 def keep_requests() -> None:
-    """All requests of this process are counted."""
+    """Keep the requests of this process, after all were counted."""
     for writer in _made:
         writer.keep()

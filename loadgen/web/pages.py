@@ -1,6 +1,7 @@
-"""The routes under ``/gapless/``: the page, its data (``/gapless/chaos``), what is put into Locust's page. Owns them.
+"""The routes below ``/gapless/``: the page, its data (``/gapless/chaos``), and what is added to Locust's page.
 
-Nothing here can end the load: what cannot be read is an answer that says so.
+Nothing here can end the load: if data cannot be read, the answer says so. Does not own the values that are shown
+(``view``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PREFIX = "/gapless"
 INDEX = "/"
 _HERE = Path(__file__).parent
 _FILES = {"": "chaos.html"} | {name: name for name in ("chaos.css", "chaos.js", "theme.js", "locust.css", "locust.js")}
-#: Into the head of Locust's page; the scripts run before its own.
+#: Added to the head of Locust's page, so that these scripts run before its own.
 _JOINED = "".join(
     (
         f'<link rel="stylesheet" href=".{PREFIX}/locust.css">',
@@ -32,7 +33,7 @@ _JOINED = "".join(
     )
 )
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
-#: The page needs its own files and data, and nothing else in the world.
+#: These headers let the page load only its own files and data.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -42,7 +43,7 @@ _HEADERS = {
 
 
 class Watched:
-    """The run as its conductor last wrote it down."""
+    """The run, as its conductor last described it in ``live.json``."""
 
     def __init__(self, live_json: Path, clock: Clock) -> None:
         self._path = live_json
@@ -84,12 +85,12 @@ def blueprint(watched: Watched) -> Blueprint:
 
 
 def joined(page: str) -> str:
-    """Locust's page with our style and script in its head."""
+    """Locust's page with the additional style and script in its head."""
     return page.replace("</head>", f"{_JOINED}</head>", 1)
 
 
 def join(app: Flask, has_started: Callable[[], bool]) -> None:
-    """Put ours into Locust's page, and a page that waits in its place until the load has started: it would offer to."""
+    """Add to Locust's page. Until the load has started, show a waiting page: Locust's would offer to start one."""
 
     @app.before_request
     def wait() -> Response | None:

@@ -1,4 +1,4 @@
-"""A moment of the run as people read it, for the page. Pure."""
+"""Makes the values that the page shows from the state of the run. Pure. Does not own the page (``pages``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from cluster.seams.units import seconds_of_ns
 from verifier.evidence.live import LiveState
 
-#: The tab on Locust's page; without a table of Locust's, whose cells are plain text.
+#: The tab on Locust's page. It has no Locust table, because the cells of such tables are plain text.
 TAB = {"title": "Chaos", "key": "chaos"}
 NOTHING_YET = "Nothing is known about the run yet."
 
@@ -61,5 +61,5 @@ def page(state: LiveState, now_ns: int) -> dict[str, Any]:
 
 
 def _seconds(nanoseconds: int) -> float:
-    """To a tenth; a file that is read while the clock is at its very time has no negative age."""
+    """Seconds, rounded to a tenth and at least 0, so that a file that was just written has no negative age."""
     return round(seconds_of_ns(max(0, nanoseconds)), 1)

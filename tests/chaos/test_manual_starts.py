@@ -66,7 +66,7 @@ class SlowToStart(Deployment):
     served: asyncio.Event
     failure: Exception | None = None
 
-    async def _bear_broker(self, broker_id: int) -> None:
+    async def _spawn_broker(self, broker_id: int) -> None:
         self._brokers[broker_id] = cast("Child", FakeProcess(22))
 
     async def _start_broker(self, broker_id: int) -> None:

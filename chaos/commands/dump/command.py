@@ -1,4 +1,4 @@
-"""The command: its options, its exit status, and that its output may be cut off (``| head``)."""
+"""The command ``gapless dump``: its options, its exit status, and that its output may be cut off (``| head``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chaos.exits import BadRequest, Exit
 from cluster.log.checkpoints import META_PROPERTIES_FILE
 from cluster.process.one_line import printable, reason
 
-#: Problems that are listed one by one; the rest are counted.
+#: The most problems that are listed. Further ones are only counted.
 SHOWN_DAMAGE = 20
 _RANGE = re.compile(r"(\d*)\.\.(\d*)")
 
@@ -55,14 +55,14 @@ def dump(
                 print(as_json(line) if json_lines else as_text(line))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain again when it flushes at exit.
+        # the reader has closed the pipe; without this, Python would report an error again when it flushes at exit
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return int(Exit.VALID)
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {reason(error)}") from error
     except RecursionError as error:
-        # what could be read just so may still be too deep to be written
+        # a value that could be read may still be nested too deeply to be written
         raise BadRequest(f"{path}: {TOO_DEEP}") from error
     except ValueError as error:
         raise BadRequest(f"{path}: {error}") from error

@@ -1,4 +1,4 @@
-"""What a dump consists of: entries, one per line, and damage. Owns how both look as text and as JSON."""
+"""The parts of a dump: entries, one per line, and damage. Owns how both look as text and as JSON. Reads no file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from cluster.process.one_line import escaped_json, printable
 
 TOO_DEEP = "its values are nested too deeply"
-#: Characters shown of a key, header or value in text. JSON has all of it.
+#: The most characters of a key, header or value in text. JSON has all of them.
 SHOWN_CHARACTERS = 80
 
 
 class Entry(NamedTuple):
-    """One line: fields in their order. ``offsets`` is the range that it stands for, ``depth`` its indentation."""
+    """One line: its fields in order. ``offsets`` is the range of offsets that it covers, ``depth`` its indentation."""
 
     fields: Mapping[str, object]
     offsets: tuple[int, int] | None = None
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 class DamagedPart(NamedTuple):
-    """What is wrong and where; what can still be read continues after it."""
+    """Damage: what is wrong, and where. Entries that can still be read follow."""
 
     text: str
 
@@ -30,12 +30,12 @@ Lines = Iterator[Entry | DamagedPart]
 
 
 def as_json(entry: Entry) -> str:
-    """Letters of all scripts as they are, but nothing that a terminal would obey."""
+    """An entry as JSON, with letters of all scripts, but without characters that a terminal would interpret."""
     return escaped_json(entry.fields)
 
 
 def as_text(entry: Entry) -> str:
-    """On one line, whatever the file holds."""
+    """An entry as text, always on one line."""
     return "  " * entry.depth + printable("  ".join(f"{name}={_shown(value)}" for name, value in entry.fields.items()))
 
 
@@ -52,7 +52,7 @@ def _shown(value: object) -> str:
 
 
 def readable(data: bytes | None) -> str | None:
-    """Bytes as text where they are printable UTF-8, else as ``0x`` and hex digits."""
+    """Bytes as text if they are printable UTF-8, else as ``0x`` and hex digits; None for None."""
     if data is None:
         return None
     try:

@@ -36,24 +36,24 @@ KNOWN = (
     "or a directory of these"
 )
 
-#: What a segment's files are called while they are on their way out or in.
+#: The suffixes of a segment's files while they are removed or replaced.
 _PASSING = re.compile(r"\.(deleted|cleaned|swap)$")
 
-#: Rows of a history that are Python objects at a time.
+#: The number of rows of a history that are converted to Python objects at a time.
 _ROWS_AT_A_TIME = 4096
 
-#: What a file of a few lines may have, and one with something about each epoch, partition or log of a broker.
+#: The size limits for a file with a few lines, and for one with lines about each epoch, partition or log of a broker.
 _MOST_TEXT_BYTES = 64 << 10
 _MOST_STATE_BYTES = 64 << 20
-#: A line of a checkpoint has a topic's name and two numbers.
+#: The size limit for a line. A line of a checkpoint has a topic's name and two numbers.
 _MOST_LINE_BYTES = 64 << 10
 
-#: What has offsets to choose from.
+#: The suffixes of files for which a range of offsets can be chosen.
 RANGED = {".log", ".index", ".timeindex", ".txnindex"}
 
 
 def kind_of(path: Path) -> str:
-    """The suffix that decides, whatever is made of the file at the moment."""
+    """The suffix that decides how a file is read, without ``.deleted`` and the like."""
     return Path(_PASSING.sub("", path.name)).suffix
 
 

@@ -21,7 +21,7 @@ PIECE_BYTES = 1 << 20
 
 
 def is_zero_from(path: Path, position: int) -> bool:
-    """Whether a file has nothing but zeros from there to its end."""
+    """Whether a file has only zeros from ``position`` to its end."""
     with path.open("rb", buffering=0) as file:
         while True:
             try:
@@ -48,7 +48,7 @@ def entries(path: Path, entry_bytes: int) -> Iterator[bytes | DamagedPart]:
         while at < used:
             piece = _read(file, at, min(used - at, PIECE_BYTES // entry_bytes * entry_bytes))
             if len(piece) % entry_bytes or not piece:
-                return  # it has become shorter
+                return  # the file has become shorter
             at += len(piece)
             yield piece
     if whole_bytes < size:
@@ -97,7 +97,7 @@ def crc_of(mapped: mmap.mmap, data: memoryview, begin: int, end: int) -> int:
 
 
 def forget(mapped: mmap.mmap, begin: int, end: int) -> int:
-    """Leave no page of it in memory; where that ends. It is read again by anyone who looks at it again."""
+    """Release the pages of this range from memory; returns where the range ends. A later access reads them again."""
     begin -= begin % mmap.PAGESIZE
     end -= end % mmap.PAGESIZE
     if end > begin:

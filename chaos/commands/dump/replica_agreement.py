@@ -25,15 +25,15 @@ from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
 
-#: They lie beside each segment, under its name.
+#: The suffixes of a segment's indexes, which have its base name.
 _INDEXES = (".index", ".timeindex")
-#: What a directory is that no broker serves, by the end of its name.
+#: The suffix of a directory that no broker serves -> what it is.
 _PASSING = {"delete": "being deleted", "future": "a future replica", "stray": "a stray replica"}
 
 
 @dataclass(slots=True)
 class Scanned:
-    """What the batches of one segment say, together: a segment of any size takes no more room."""
+    """A summary of the batches of one segment, with constant memory for a segment of any size."""
 
     base_offset: int
     end_offset: int
@@ -45,7 +45,7 @@ class Scanned:
     has_holes: bool = False
 
     def add(self, position: int, header: BatchHeader) -> None:
-        """Offsets between batches are missing where compaction leaves holes."""
+        """Add a batch. Offsets that are missing between batches are holes of compaction."""
         self.has_holes |= self.batches > 0 and header.base_offset != self.end_offset
         self.max_timestamp = max(self.max_timestamp, header.max_timestamp) if self.batches else header.max_timestamp
         lowest, highest = self.epochs or (header.leader_epoch, header.leader_epoch)
@@ -71,13 +71,13 @@ class Scanned:
 
 
 def is_replica(path: Path) -> bool:
-    """Whether a directory holds the log of one partition, and not just any ``.log``, as runs and brokers write."""
+    """Whether a directory has the log of a partition, and not another ``.log`` such as runs and brokers write."""
     segments_there = any(each.stem.isdecimal() for each in path.glob("*.log"))
     return segments_there or parse_replica_directory_name(path.name) is not None
 
 
 def replicas_in(path: Path) -> tuple[list[Path], list[Path]]:
-    """The replicas of a data directory, and those directories that no broker serves, so that they are not checked."""
+    """The replicas in a data directory, and the directories that no broker serves and that are not checked."""
     inside = sorted(inner for inner in path.iterdir() if inner.is_dir())
     passing = [inner for inner in inside if is_going_away(inner.name)]
     return [inner for inner in inside if inner not in passing and is_replica(inner)], passing
@@ -151,7 +151,7 @@ def replica(path: Path) -> Lines:
     if not is_going_away(path.name):
         yield from _without_segment(path, logs)
     if are_readable and not is_going_away(path.name):
-        # what is going away was not brought to an end: its indexes and snapshots lag
+        # a replica that is going away was not closed properly, so its indexes and snapshots lag behind
         yield from _beside(path, has_holes=has_holes)
 
 

@@ -35,7 +35,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CRC = struct.Struct(">I")
 _BASE_OFFSET = re.compile(r"(\d{20})\.")
 
-#: Of a snapshot: hundreds of thousands of producers.
+#: The size limit for a snapshot: enough for hundreds of thousands of producers.
 MOST_SNAPSHOT_BYTES = 64 << 20
 
 
@@ -145,7 +145,7 @@ def _record(record: Record, header: BatchHeader) -> dict[str, object]:
     if value is None:
         fields["value"] = readable(record.value)
     else:
-        # One of ours: its padding says nothing.
+        # a value of gapless's load, whose padding has no meaning
         fields |= {"run": value.run_id, "stream": value.stream_id, "sequence": value.sequence}
         fields |= {"sent_ns": value.send_time_ns, "value_bytes": value.size_bytes}
         if value.is_sentinel:

@@ -1,7 +1,7 @@
-"""Stored runs side by side: what they were asked and the outcome, where that differs. Pure.
+"""Compares stored runs: their options and outcomes, where these differ. Pure.
 
-Owns which figures are compared; ``chaos.commands.runs.wording`` has their words. The verdicts stay those that are
-recorded.
+Owns which figures are compared. Does not own their wording (``chaos.commands.runs.wording``). Judges nothing: verdicts
+are those that were recorded.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from verifier.telling.result_lines import result_lines
 StoredPair = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 ABSENT = "-"
-#: Of who ran it and where it is written: no difference between two experiments.
+#: Options that do not make two experiments different: where a run is written, how it is watched and judged.
 _NOT_COMPARED = ("out", "name", "keep", "unjudged", "web", "web_port", "spark_master")
-#: Lists of places and digests differ always and say nothing at a glance.
+#: The types of values that are compared. Lists and digests always differ, and are not readable at a glance.
 _FIGURES = (int, float, str, bool)
 _PLACES = ("seal", "read_lag.worst_stream", "read_lag.worst_sequence")
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """One thing that is compared: its name in the files, its name for people, and its value in each run, in both ways.
+    """One figure that is compared: its name and its value in each run, both as recorded and as shown to users.
 
     A value is None where a run has none.
     """
@@ -39,7 +39,7 @@ class ComparedLine:
 
 @dataclass(frozen=True, slots=True)
 class _ComparedRun:
-    """What one run has of each: (label, recorded, shown)."""
+    """The figures of one run: name -> (label, recorded value, shown value)."""
 
     result: Mapping[str, tuple[str, str, str]]
     asked: Mapping[str, tuple[str, str, str]]
@@ -55,7 +55,7 @@ def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
 
 
 def compared(runs: Sequence[StoredPair]) -> list[ComparedLine]:
-    """The lines of ``side_by_side``, with what is recorded."""
+    """The lines of ``side_by_side``, with the recorded values."""
     columns = [
         _ComparedRun(dict(_result(each)), dict(_asked(each[0])), dict(_figures(each[1].get("stats")))) for each in runs
     ]

@@ -1,4 +1,4 @@
-"""The runs below a directory, as one row each. Owns which directories are runs, what a row says, and which are live.
+"""Finds the runs below a directory. Owns which directories are runs, which are live, and what a row shows.
 
 Judges nothing, and writes nothing.
 """
@@ -16,12 +16,12 @@ from chaos.sweeps.belonging import is_verdict_on
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.telling.result_lines import result_lines
 
-#: What a run is called that no one gave a place of its own (``--out``).
+#: The name of a run's directory, unless ``--out`` was given.
 _OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")
 UNFINISHED, UNJUDGED = "unfinished", "no verdict"
-#: What is being written now.
+#: The verdict that is shown for a run that is still being written.
 LIVE = "live"
-#: A run writes every second: one that was not written to for this long is not live anymore.
+#: A run writes every second. If nothing was written for this long, it is not live anymore.
 QUIET_S = 60.0
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -45,22 +45,22 @@ class RunRow:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ended and has a verdict: no one works on it anymore, as far as its files tell."""
+        """Whether the run has ended and has a verdict, so that, according to its files, no process works on it."""
         return self.ended is not None and self.verdict not in (UNFINISHED, UNJUDGED, LIVE)
 
     @property
     def has_our_name(self) -> bool:
-        """Whether its directory is called as only a run calls its own."""
+        """Whether its directory has a name that only gapless gives to runs."""
         match = _OURS.match(self.path.name)
         return match is not None and int(match["seed"]) == self.seed
 
     @property
     def when(self) -> str:
-        """The minute of its start, UTC."""
+        """The time of its start in UTC, to the minute."""
         return self.started[:16].replace("T", " ")
 
     def to_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """The row for ``--json``."""
         return {
             "run": str(self.path),
             "name": self.name,
@@ -114,12 +114,12 @@ def row_of(path: Path, now_s: float) -> RunRow | None:
 
 
 def written_lately(directory: Path, now_s: float) -> bool:
-    """Whether anything in it, or in what the load writes, is newer than ``QUIET_S``."""
+    """Whether any file in the directory, or of the load, was written within the last ``QUIET_S``."""
     places = (directory, directory / "loadgen", directory / "history")
     files = (path for place in places if place.is_dir() for path in (place, *place.iterdir()))
     try:
         return any(now_s - _changed_s(path) < QUIET_S for path in files)
-    except OSError:  # it is gone, or not for us to read
+    except OSError:  # it was removed, or must not be read
         return False
 
 
@@ -136,7 +136,7 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
     try:
         recorded = read_json(directory.verdict_json)
         if recorded["verdict"] == "unknown" and not recorded.get("stats"):
-            # it only says why no one has judged the run (--no-verify, an interrupt): who judges counts something
+            # the verdict only says why the run was not judged (--no-verify, an interrupt), since it has no counts
             return (UNJUDGED if is_over else UNFINISHED), {}
         words = result_lines(recorded, repro="")[0].split()[2:]
         return str(recorded["verdict"]), dict(word.split("=", 1) for word in words)
@@ -159,7 +159,7 @@ def stored_pair(directory: RunDirectory) -> StoredPair:
 
 
 def size(size_bytes: float) -> str:
-    """In the unit that people would use, three digits at most: ``41 MB``."""
+    """A size in a suitable unit, with at most three digits: ``41 MB``."""
     for unit in _UNITS:
         if size_bytes < 999.5 or unit == _UNITS[-1]:
             break

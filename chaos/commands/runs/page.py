@@ -17,7 +17,7 @@ _VERDICTS = ("valid", "invalid", "unknown")
 
 
 def index_page(rows: Sequence[RunRow], base: Path) -> str:
-    """The whole page. Links are relative to ``base``, where it is to lie."""
+    """The whole page. Links are relative to ``base``, the directory of the page."""
     return self_contained(
         _HERE,
         "index.html.j2",
@@ -44,6 +44,6 @@ def _row(row: RunRow, base: Path) -> dict[str, str | int]:
 
 
 def _counted(found: str) -> str:
-    """``NAME:N,NAME:N`` for people."""
+    """``NAME:N,NAME:N`` in a readable form."""
     words = {"": "", "none": "none", "?": "not judged"}
     return words[found] if found in words else ", ".join(each.replace(":", " ") for each in found.split(","))

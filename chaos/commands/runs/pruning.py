@@ -1,6 +1,6 @@
-"""Which runs may be removed, and removing one. Owns the rules: only a finished run of ours, and never the latest.
+"""Decides which runs may be removed, and removes them. Owns the rules: only finished runs of gapless, never the latest.
 
-A directory is removed under the lock that a verifier takes, so that none is taken away from under its judge.
+Removes a directory under the lock that a verifier takes, so that no run is removed while it is judged.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from chaos.commands.runs.found import RunRow
 from verifier.evidence.run_directory import LATEST
 
-#: All that a run of any kind leaves in its directory (results/README.md). A directory with anything else is someone's,
-#: too. tests/architecture/test_run_files.py finds what the code writes there, so that nothing can be forgotten here.
+#: Everything that a run of any kind leaves in its directory (results/README.md). If there is anything else, a user has
+#: put it there. tests/architecture/test_run_files.py finds what the code writes, so that no name is missing here.
 OF_A_RUN = (
     *("summary.md", "report.html", "verdict.json", "junit.xml", "anomalies", "run.json", "seal.json", "schedule.yaml"),
     *("faults.jsonl", "leaders.jsonl", "resources.jsonl", "history", "nodes", "loadgen", "live.json", "run.log"),

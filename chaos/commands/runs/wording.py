@@ -1,6 +1,6 @@
-"""Options and figures of stored runs as people know them: as they are typed, and in the words of reports. Pure.
+"""Words options and figures of stored runs for users: options as they are typed, figures as in reports. Pure.
 
-Owns the words of the comparison. What is compared is ``chaos.commands.runs.comparison``'s.
+Owns the wording of the comparison. Does not own what is compared (``chaos.commands.runs.comparison``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.experiment.forms import DURATION, FLAG, ScheduleFile
 from chaos.experiment.recorded import as_value
 from verifier.evidence.how_many import how_many
 
-#: Of ``RESULT`` and of ``stats`` in ``verdict.json``.
+#: Figure in ``RESULT`` or in ``stats`` of ``verdict.json`` -> its name in words.
 _FIGURES = {
     "acked": "acknowledged",
     "read": "read at the end",
@@ -42,7 +42,7 @@ _ANOMALIES = ("anomalies", "allowed")
 def option_words(name: str, value: object) -> tuple[str, str]:
     """A recorded field of an experiment as it is typed: the option, and its value."""
     field = FIELDS.get(name)
-    if field is None:  # of another version
+    if field is None:  # recorded by another version
         return f"--{name.replace('_', '-')}", _plain(value)
     if field.form is FLAG or value in ([], ""):
         return field.option, _plain(value)

@@ -27,7 +27,7 @@ from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
-#: No page of another origin may embed ours, or learn where a visitor came from.
+#: Keep pages of other origins from embedding these pages, or learning where a visitor came from.
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
@@ -37,12 +37,12 @@ _HEADERS = (
     ("Cache-Control", "no-store"),
 )
 _HTML = "text/html; charset=utf-8"
-#: More than a form of ours sends.
+#: The longest query. Forms of these pages send less.
 _MOST_QUERY = 64 * 1024
 
 
 class PageAnswer(NamedTuple):
-    """``headers`` beside those that every answer has."""
+    """An answer. ``headers`` are in addition to those that every answer has."""
 
     status: HTTPStatus
     body: bytes
@@ -66,7 +66,7 @@ class ServeApplication:
         path = str(environ.get("PATH_INFO", "/")).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         try:
             answer = self._answer(method, path, str(environ.get("QUERY_STRING", "")))
-        except Exception:  # a bug in one page must not end the server: it is an error page and a line in the log
+        except Exception:  # a bug in one page must not end the server: show an error page, and log it
             logger.exception("%s %s failed", method, path)
             answer = _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "This page could not be rendered; see the log.")
         headers = [

@@ -1,4 +1,4 @@
-"""Which entries a page shows, and in which order, as its form asks. Owns the filters and orders. Pure."""
+"""Filters and sorts the entries of a page, as its form requests. Owns the filters and orders. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from chaos.commands.serve.listed import Listed
 
-#: Entries on one page; it says how many more there are.
+#: The most entries on one page, which says how many more there are.
 MOST_SHOWN = 300
 KINDS = ("run", "sweep")
-#: Order -> what it goes by.
+#: Order -> its sort key.
 ORDERS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
     "started": lambda entry: (entry.started,),
     "name": lambda entry: (entry.name,),
@@ -19,7 +19,7 @@ ORDERS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
     "size": lambda entry: (entry.size_bytes,),
 }
 DEFAULT_ORDER = "started"
-#: As addresses that someone kept have it, like ``state`` for ``verdict``.
+#: Old names of orders, which bookmarked addresses may have -> their current names.
 _FORMERLY = {"state": "verdict"}
 
 
@@ -49,7 +49,7 @@ class Choice:
 
 
 def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
-    """Those that were asked for, in the order that was asked for; equals by their place."""
+    """The requested entries in the requested order. Equal ones are sorted by their place."""
     wanted = choice.text.casefold()
     passed = [
         entry
@@ -66,5 +66,5 @@ def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
 
 
 def verdicts_of(entries: Sequence[Listed]) -> list[str]:
-    """What can be chosen: each verdict that occurs."""
+    """The verdicts that occur, for the form."""
     return sorted({entry.verdict for entry in entries})

@@ -1,4 +1,4 @@
-"""``gapless serve``: its options, and how long it serves. Owns that only this machine can ask."""
+"""``gapless serve``: its options, and how long it serves. Ensures that only this machine can connect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def serve(
     check_loopback(host)
     if not results.is_dir():
         raise BadRequest(f"there is no directory {results}; create a run with 'gapless run', or pass another --results")
-    # Before the port is announced: a signal that comes at once is awaited below.
+    # block signals before the port is announced, so that one that comes at once is handled below
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
@@ -53,7 +53,7 @@ def serve(
 
 
 def check_loopback(host: str) -> None:
-    """Raises BadRequest for an address that others could reach, and for a name, which could become one."""
+    """Raises BadRequest for an address that other machines could reach, and for a name, which may resolve to one."""
     try:
         is_loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:

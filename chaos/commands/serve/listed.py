@@ -1,7 +1,6 @@
-"""The runs and sweeps below a results directory, one entry each. Owns what an entry says.
+"""Lists the runs and sweeps below a results directory. Owns what an entry shows. Judges nothing and writes nothing.
 
-Which directories are runs, and which are live, is ``chaos.commands.runs.found``'s. Nothing is judged, and nothing is
-written.
+Does not own which directories are runs, and which are live (``chaos.commands.runs.found``).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Listed:
 
 
 def entries_below(base: Path, now_s: float) -> list[Listed]:
-    """All of a results directory; ``now_s`` is the time as files have it. A sweep's cells are the sweep's."""
+    """The runs and sweeps of a results directory, without the cells of sweeps. ``now_s`` is in the clock of files."""
     runs = (_run(base, row) for row in runs_below(base, now_s))
     return [*runs, *_sweeps(base, now_s)]
 
@@ -94,14 +93,14 @@ def _cells(sweep: Path) -> list[Path]:
 
 
 def _verdict(told: object, counts: dict[str, int]) -> str:
-    """What it says that it comes to; of one that does not say it, the outcome that outranks the others."""
+    """The recorded state of a sweep or, if it has none, the worst outcome of its cells."""
     if told in STATES:
         return str(told)
     return next((name for name in STATES if counts.get(name)), "empty")
 
 
 def _progress(directory: RunDirectory) -> str:
-    """How far a live run is, if it serves the web page of ``--web``: other runs do not record it."""
+    """The progress of a live run. Only runs with ``--web`` record it."""
     try:
         live = LiveState.read(directory.live_json)
         acked = int(live.load.get("acked", 0))

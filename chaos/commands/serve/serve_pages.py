@@ -1,4 +1,4 @@
-"""The pages of ``gapless serve``: listing, comparison, a directory, a refusal. Pure but for the kinds of files.
+"""The pages of ``gapless serve``: listing, comparison, a directory, a refusal. Pure, except that it checks file types.
 
 They look as reports do, need no network, and run no script. Owns links and words; templates are beside it.
 """
@@ -16,14 +16,14 @@ from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
 _STYLED = ("valid", "invalid", "unknown", "live")
-#: After this time, a page that shows something live asks for itself again.
+#: A page with live entries reloads after this time.
 REFRESH_S = 5
-#: Names of one directory on a page.
+#: The most names of one directory on a page.
 MOST_NAMES = 2000
 
 
 def listing(title: str, here: str, entries: Sequence[Listed], choice: Choice, parent: str = "") -> str:
-    """Entries in a table, below a form that chooses among them; ``parent`` is the sweep whose cells they are."""
+    """A table of entries below a form that filters them. ``parent`` is the sweep to which they belong, if any."""
     found = chosen(entries, choice)
     return _page(
         "listing.html.j2",
@@ -43,7 +43,7 @@ def listing(title: str, here: str, entries: Sequence[Listed], choice: Choice, pa
 
 
 def comparison(places: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A column for each place; lines that differ stand out."""
+    """A table with a column for each place, in which differing rows are highlighted."""
     lines = [{"what": row[0], "values": row[1:], "differs": len(set(row[1:])) > 1} for row in rows]
     return _page("comparison.html.j2", title="Comparison", places=[(each, _files(each)) for each in places], rows=lines)
 
@@ -82,7 +82,7 @@ def _files(place: str) -> str:
 
 
 def _head(order: str, here: str, choice: Choice) -> dict[str, str]:
-    """A heading that sorts by its column; again, the other way around."""
+    """A heading that sorts by its column, and in the other direction if clicked again."""
     is_current = choice.order == order
     direction = "ascending" if is_current and choice.descending else "descending"
     asked = {

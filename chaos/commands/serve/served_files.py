@@ -1,4 +1,4 @@
-"""Files below a results directory, as a browser gets them. Owns which paths may be served, and with which type.
+"""Serves files below a results directory to a browser. Owns which paths may be served, and with which type.
 
 A report may come from anyone (docs/security.md): it is shown without scripts, and cannot send requests to this server.
 """
@@ -9,9 +9,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-#: More than anyone reads in a browser; larger files are read from the disk.
+#: The largest file that is served. Users read larger files from disk.
 MOST_BYTES = 64 * 1024 * 1024
-#: Scripts, forms and everything else off; its own styles and pictures are all that a report needs.
+#: Forbids scripts, forms and everything else except the page's own styles and pictures, which a report needs.
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 _PLAIN = "text/plain; charset=utf-8"
@@ -24,7 +24,7 @@ _BYTES = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """A file as it is sent; ``is_shown``: a browser shows it, else it saves it."""
+    """A file as it is sent. ``is_shown``: the browser shows it instead of saving it."""
 
     content: bytes
     content_type: str

@@ -1,5 +1,7 @@
-"""Several stored runs, or several sweeps, side by side. Owns which figures of sweeps are compared; for runs,
-``chaos.commands.runs.comparison`` does."""
+"""Compares several stored runs, or several sweeps. Owns which figures of sweeps are compared.
+
+Does not own which figures of runs are compared (``chaos.commands.runs.comparison``).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from verifier.evidence.run_directory import RunDirectory, read_json
 
 MOST_COMPARED = 8
 
-#: What is compared, and its value in each.
+#: The name of a figure, and its value in each run or sweep.
 ComparedRow = tuple[str, ...]
 
 
 class CannotCompare(ValueError):
-    """These cannot be compared; the text says why."""
+    """The paths cannot be compared. The message says why."""
 
 
 def compared(paths: Sequence[Path]) -> list[ComparedRow]:
@@ -32,7 +34,7 @@ def compared(paths: Sequence[Path]) -> list[ComparedRow]:
 
 
 def _sweeps(paths: Sequence[Path]) -> list[ComparedRow]:
-    """The settings of all, each with its verdict and how much was found; first how many cells ended how."""
+    """The number of cells by outcome, then each setting with its verdict and the number of findings in each sweep."""
     columns = [dict(_settings(read_json(path / "sweep.json"))) for path in paths]
     names = dict.fromkeys(name for column in columns for name in column)
     return [(name, *(column.get(name, ABSENT) for column in columns)) for name in names]

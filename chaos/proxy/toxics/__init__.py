@@ -1,4 +1,4 @@
-"""The toxics, one file each, and the table of them by the type name of the API. Pure: stages move chunks by time."""
+"""The table of toxics by their type names in the API. Each toxic has its own module. Pure: stages read no clock."""
 
 from __future__ import annotations
 

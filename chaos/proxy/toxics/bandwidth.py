@@ -1,6 +1,6 @@
-"""bandwidth: at most ``rate`` KB/s (1000 bytes) flow; 0 holds everything, its end included: the lossless pause.
+"""bandwidth: at most ``rate`` KB/s (1 KB is 1000 bytes) pass. 0 holds everything, also the end: a lossless pause.
 
-A chunk is sent when its last byte would have left a line of that rate; a large one in pieces of 100 ms.
+A chunk is sent when a line with that rate would have sent its last byte. A large chunk is sent in pieces of 100 ms.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What every toxic (docs/reference/toxiproxy.md "Toxics") is: a type with attributes, and a stage that works on one
-stream of one connection.
+"""The interface of toxics (docs/reference/toxiproxy.md "Toxics"): a type with attributes, and a stage.
 
-A stage is a state machine on two pipes. ``step`` moves what may move now and says when it wants to run again; it
-never waits, so a link can be switched between two steps without losing a byte. Owns the shapes; each toxic has a
-file of its own.
+A stage is a state machine between two pipes, and works on one stream of one connection. ``step`` moves the chunks that
+may move now and says when it wants to run again. It never waits, so a link's toxics can change between two steps
+without losing a byte. Owns the interface; each toxic has its own module.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from cluster.seams.randomness import Random
 
 Attributes = Mapping[str, int]
 
-#: A timer fires up to some ms late; a pace that is behind by less than this catches up, so that the rate is kept.
+#: Timers fire up to some ms late. To keep its rate, a stage catches up if it is late by less than this.
 CATCH_UP_S = 0.05
 
 
 class Stage(ABC):
     """One toxic at work on one stream of one connection. All times are seconds of the loop's clock."""
 
-    #: chunks its input takes before the source must wait
+    #: the number of chunks in its input pipe at which the source must wait
     input_capacity = DEFAULT_CAPACITY
 
     def __init__(self, attributes: Attributes, random: Random, counters: StreamCounters, now: float) -> None:
@@ -38,14 +37,14 @@ class Stage(ABC):
 
     @abstractmethod
     def configure(self, attributes: Attributes, now: float) -> None:
-        """Take these attributes from now on. What is held is judged again; no byte leaves early because of it."""
+        """Use these attributes from now on, also for chunks that are already held. Releases no byte early."""
 
     @abstractmethod
     def step(self, now: float, source: Pipe, sink: Pipe) -> float | None:
-        """Move what may move; returns when to come again, or None if only new input or room can change anything."""
+        """Move the chunks that may move now; returns when to run again, or None to wait for new input or free space."""
 
     def on_removal(self, source: Pipe, sink: Pipe) -> None:
-        """Called before the stage is taken out. May end the sink; otherwise what is left in the source is passed on."""
+        """Called before the stage is removed. May end the sink; otherwise the chunks in the source are passed on."""
         return
 
     def drop(self, source: Pipe) -> None:
@@ -54,29 +53,29 @@ class Stage(ABC):
 
 
 def pass_end(source: Pipe, sink: Pipe) -> None:
-    """Hand the end of the stream on, once everything before it is gone."""
+    """Pass the end of the stream on, once the source is empty."""
     if source.exhausted:
         sink.end(reset=source.reset)
 
 
 def pass_all(source: Pipe, sink: Pipe) -> None:
-    """Move chunks on, untouched, as long as there is room."""
+    """Pass chunks on unchanged, as long as the sink is not full."""
     while source.chunks and not sink.full:
         sink.push(source.pop())
     pass_end(source, sink)
 
 
 def accept_any(_attributes: Attributes) -> str | None:
-    """The validation of Toxiproxy: none."""
+    """Accept all attributes, as Toxiproxy does."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ToxicType:
-    """A type of toxic: its name in the API, its integer attributes in the order they are printed, its stage.
+    """A type of toxic: its name in the API, its integer attributes in the order of the output, and its stage.
 
-    ``go_name`` and ``integer_kind`` only appear in texts of errors. ``validate`` returns what is wrong, or None.
-    ``certain``: its toxicity is always 1. ``upstream_only``: it acts on requests alone.
+    ``go_name`` and ``integer_kind`` are used only in error messages. ``validate`` returns what is wrong, or None.
+    ``certain``: its toxicity must be 1. ``upstream_only``: it acts only on requests.
     """
 
     name: str

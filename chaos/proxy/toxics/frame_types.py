@@ -1,6 +1,6 @@
-"""The toxics that act on frames, by the type names of the API, with their attributes. Owns the table and its checks.
+"""The toxics that act on frames, by their type names in the API, with their attributes. Owns the table and its checks.
 
-What each does is ``frames``'; docs/proxy.md "Frames" lists them for users.
+Does not own what each does (``frames``). docs/proxy.md "Frames" lists them for users.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ FRAME_TOXICS = (
     _type("cut_frame", CutFrameStage, "kept"),
     _type("close_frame", CloseFrameStage),
 )
-#: Put on the answers' stream of a connection on which a request was repeated, and left there until it closes.
+#: Added to the response stream of a connection on which a request was repeated. It stays there until the end.
 SURPLUS = ToxicType("surplus_answers", "SurplusAnswersToxic", (), SurplusStage)

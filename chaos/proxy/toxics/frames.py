@@ -1,9 +1,9 @@
-"""Toxics that act on single frames of Kafka's. Not in Toxiproxy (docs/proxy.md "Frames").
+"""Toxics that act on single Kafka frames. Not in Toxiproxy (docs/proxy.md "Frames").
 
-They look for frames of some APIs, ``api_keys`` (bit k stands for API key k): requests upstream, answers downstream.
-They spare the first ``skip`` of them on their proxy and act on the next ``count``, 0 for all. Everything else passes,
-in pieces as it comes: a frame is kept whole only to be repeated, and then within a bound. The state machine is pure;
-which frame is which is ``frames``', and the table of these toxics is ``frame_types``'.
+Each looks for frames of certain APIs, ``api_keys`` (bit k stands for API key k): requests upstream, responses
+downstream. It skips the first ``skip`` of them on its proxy, and acts on the next ``count``, 0 for all. All other bytes
+pass as they come: a whole frame is kept only to repeat it, and only up to a limit. Owns this state machine, which is
+pure. Does not own how frames are recognized (``chaos.proxy.frames``) or the table of these toxics (``frame_types``).
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from chaos.proxy.pipe import Chunk, Pipe, PipeDirection
 from chaos.proxy.toxics.base import Attributes, Stage, pass_all, pass_end
 from cluster.seams.units import ms_of_seconds, seconds_of_ms
 
-#: A larger frame is not repeated: its copy would have to be kept.
+#: Larger frames are not repeated, because the whole copy must be kept in memory.
 MAX_REPEATED_BYTES = 64 * 1024
-#: API keys that fit into an int64 as bits.
+#: The largest API key that has a bit in an int64.
 MAX_API_KEY = 62
 
 
 class FrameStage(Stage):
-    """Moves frames on, judging each at its beginning. A subclass says what becomes of one that it is to act on."""
+    """Passes frames on, and decides at the header of each whether to act on it. Subclasses define what that means."""
 
-    #: More chunks than a header has bytes: a pipe full of single bytes holds a whole one.
+    #: more chunks than a header has bytes, so that a pipe full of one-byte chunks has a whole header
     input_capacity = 16
     _api_keys: int
     _skip: int
     _count: int
 
     def place(self, tally: FrameTally, walk: FrameWalk, direction: PipeDirection, dialogue: Dialogue) -> None:
-        """Where the first byte of the input lies. Called once, before the first step.
+        """Say where in a frame the input begins. Called once, before the first step.
 
-        The frame that it lies in has been delivered in part: the rest passes, unjudged.
+        If it begins inside a frame, a part of that frame was delivered already; the rest passes without a decision.
         """
         self.tally = tally
         self._dialogue = dialogue
         self._header_bytes = HEADER_BYTES[direction]
         self._framed = walk.framed
         self._left = walk.left
-        #: what of the next header was delivered already
+        #: the part of the next header that was delivered already
         self._delivered = bytes(walk.head)
         self._dropping = False
-        #: the frame at the head of the input that is being acted on before its first byte moves
+        #: the frame at the head of the input, while it is acted on before its first byte moves
         self._at_gate: FrameHeader | None = None
         if direction is PipeDirection.DOWNSTREAM:
             dialogue.is_followed = True
@@ -63,21 +63,21 @@ class FrameStage(Stage):
                     return due_at
             elif not self._open(source):
                 if not source.ended:
-                    return None  # the rest of the header is still to come
-                self._framed = False  # it never will
+                    return None  # wait for the rest of the header
+                self._framed = False  # the rest will never come
         pass_end(source, sink)
         return None
 
     def on_removal(self, source: Pipe, sink: Pipe) -> None:
         if self._dropping and self._left:
-            # Half of a frame is gone: what follows could not be read.
+            # a part of the frame is missing, so the peer could not parse what follows
             self.drop(source)
             sink.end()
 
-    # --- what a subclass decides
+    # --- for subclasses
 
     def acts_on(self, header: FrameHeader) -> bool:
-        """Whether to act on this frame. Asked once for each frame; counts those that match."""
+        """Whether to act on this frame. Called once per frame; counts the frames that match."""
         api_key = self._dialogue.api_key_of(header)
         if api_key is None or not 0 <= api_key <= MAX_API_KEY or not self._api_keys >> api_key & 1:
             return False
@@ -89,28 +89,28 @@ class FrameStage(Stage):
         return True
 
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
-        """Act on the frame at the gate: let it in by ``_enter``, or say when to come again, or do neither."""
+        """Act on the frame at the gate: call ``_enter`` to let it move, or return when to run again, or do neither."""
         raise NotImplementedError
 
     def ended(self, sink: Pipe, received_at: float) -> None:
-        """The frame that was let in has moved on."""
+        """Called when the last byte of a frame has been passed on."""
         return
 
     def moved(self, chunk: Chunk) -> None:
-        """This much of a frame has moved on."""
+        """Called when a part of a frame has been passed on."""
         return
 
     # --- moving
 
     def _enter(self, *, dropping: bool = False) -> None:
-        """Let the frame at the gate move, or be dropped as it comes."""
+        """Let the frame at the gate move on or, with ``dropping``, drop its bytes as they come."""
         if self._at_gate is not None:
             self._left = self._at_gate.size_bytes
             self._dropping = dropping
             self._at_gate = None
 
     def _open(self, source: Pipe) -> bool:
-        """Read the next header; whether there was a whole one. Leaves the frame at the gate, or lets it in."""
+        """Read the next header; returns False if it is incomplete. Leaves the frame at the gate, or lets it move on."""
         head = bytearray(self._delivered)
         for chunk in source.chunks:
             head += chunk.data[: self._header_bytes - len(head)]
@@ -143,9 +143,9 @@ class FrameStage(Stage):
 
 
 class HoldFrameStage(FrameStage):
-    """Holds the frame, and with it all that is behind, until the toxic is removed.
+    """Holds the frame and all later bytes until the toxic is removed.
 
-    Lossless: it is delivered then. Lossy: it is dropped, and its connection closes.
+    Then the frame is delivered or, if ``lossy``, dropped, and the connection closes.
     """
 
     _lossy: bool
@@ -164,7 +164,7 @@ class HoldFrameStage(FrameStage):
 
 
 class DelayFrameStage(FrameStage):
-    """Delays the frame, counted from when its first byte was received; what is behind it waits too."""
+    """Delays the frame by ``delay`` ms from when its first byte was received; later bytes wait, too."""
 
     _delay_ms: int
 
@@ -183,7 +183,7 @@ class DelayFrameStage(FrameStage):
 
 
 class DropFrameStage(FrameStage):
-    """Swallows the frame alone."""
+    """Drops only the frame."""
 
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
         self._enter(dropping=True)
@@ -191,9 +191,9 @@ class DropFrameStage(FrameStage):
 
 
 class CutFrameStage(FrameStage):
-    """Swallows the frame but for its first ``kept`` bytes, and closes its connection; what was before it is delivered.
+    """Delivers only the first ``kept`` bytes of the frame, at most all but the last one, and closes its connection.
 
-    At least its last byte is missing.
+    Earlier frames are delivered.
     """
 
     _kept_bytes: int
@@ -222,7 +222,7 @@ class CutFrameStage(FrameStage):
 
 
 class CloseFrameStage(FrameStage):
-    """Delivers the frame, and then closes its connection: what is behind it is swallowed."""
+    """Delivers the frame, then drops all later bytes and closes the connection."""
 
     _closing = False
 
@@ -239,7 +239,7 @@ class CloseFrameStage(FrameStage):
 
 
 class RepeatFrameStage(FrameStage):
-    """Sends the frame twice. Only of a request: the second answer is swallowed, since no one awaits it."""
+    """Sends a request twice. ``SurplusStage`` drops the second response, because the client does not expect it."""
 
     _copy: bytearray | None = None
 
@@ -259,13 +259,13 @@ class RepeatFrameStage(FrameStage):
 
     def ended(self, sink: Pipe, received_at: float) -> None:
         if self._copy is not None:
-            self.counters.bytes_in += len(self._copy)  # bytes of ours: what comes out came in
+            self.counters.bytes_in += len(self._copy)  # the copy counts as received, so that the counters add up
             sink.push(Chunk(memoryview(bytes(self._copy)), received_at))
             self._copy = None
 
 
 class SurplusStage(FrameStage):
-    """Swallows the second answer to each request that was sent twice. No toxic of the API: a repeat brings it along."""
+    """Drops the second response to each repeated request. Not a toxic of the API: repeating a request adds it."""
 
     def configure(self, attributes: Attributes, now: float) -> None:
         return

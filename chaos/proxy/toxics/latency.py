@@ -1,6 +1,6 @@
-"""latency: each chunk is delayed by ``latency`` +- ``jitter`` ms, counted from when it was received, order kept.
+"""latency: delays each chunk by ``latency`` +- ``jitter`` ms since it was received. The order of chunks is kept.
 
-Pipelined: a large transfer is late as a whole, not once per chunk, up to 1024 chunks in flight.
+Chunks wait at the same time, up to 1024 of them: a large transfer is late once, not once per chunk.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cluster.seams.units import seconds_of_ms
 
 
 class DelayStage(Stage):
-    """Holds each chunk until its own time; a chunk behind it is never sent before it."""
+    """Holds each chunk until it is due. A later chunk is never sent before an earlier one."""
 
     input_capacity = 1024
     _due_at: float | None
@@ -31,7 +31,7 @@ class DelayStage(Stage):
             if self._due_at > now:
                 return self._due_at
             chunk = source.pop()
-            # What comes after counts its own delay from here.
+            # the next toxic counts its delay from this time
             sink.push(Chunk(chunk.data, self._due_at))
             self._due_at = None
         pass_end(source, sink)

@@ -1,6 +1,6 @@
-"""limit_data: exactly ``bytes`` bytes pass, per connection and direction; then the connection closes.
+"""limit_data: lets exactly ``bytes`` bytes pass on each connection and direction, then closes the connection.
 
-The count survives updates. With 0 the first chunk closes; an idle connection stays.
+An update does not reset the count. With 0, the first chunk closes the connection; an idle connection stays open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""noop: passes everything through."""
+"""noop: lets everything pass."""
 
 from __future__ import annotations
 

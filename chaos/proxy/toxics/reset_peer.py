@@ -1,7 +1,7 @@
-"""reset_peer: the first chunk, or the end, starts a wait of ``timeout`` ms; then both sides get a RST.
+"""reset_peer: ``timeout`` ms after the first chunk, or after the end, sends a RST to both sides.
 
-Data is discarded from the first chunk on. An idle connection is not touched. The wait cannot be called off: bytes
-are missing by then, so removing the toxic during the wait resets at once.
+Discards all data, including the first chunk. Leaves an idle connection alone. Removing the toxic during the wait resets
+the connection at once, because bytes are missing already.
 """
 
 from __future__ import annotations

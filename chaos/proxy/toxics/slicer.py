@@ -1,4 +1,4 @@
-"""slicer: chunks are cut into slices of about ``average_size`` bytes, with ``delay`` microseconds after each."""
+"""slicer: cuts chunks into slices of about ``average_size`` bytes, with ``delay`` microseconds after each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_end
 from cluster.seams.randomness import Random
 from cluster.seams.units import seconds_of_microseconds
 
-#: A timer cannot wait less than about a millisecond; slices due within this time go out together.
+#: Timers cannot wait for less than about a millisecond, so slices that are due within this time are sent together.
 _TIMER_GRAIN_S = 0.002
 
 
 def slice_sizes(size: int, average: int, variation: int, random: Random) -> list[int]:
-    """Sizes that add up to ``size``: halve until a part is within ``variation`` of ``average``.
+    """Sizes that add up to ``size``: halves a part until it exceeds ``average`` by at most ``variation``.
 
-    As Toxiproxy does it, but a cut always falls inside its part, so that no slice is empty and it always ends.
+    Like Toxiproxy, but each cut is inside its part, so that no slice is empty and the loop always ends.
     """
     sizes: list[int] = []
     parts = [size]

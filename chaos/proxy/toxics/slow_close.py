@@ -1,4 +1,4 @@
-"""slow_close: data passes; the close of the connection follows ``delay`` ms after the end of the data."""
+"""slow_close: lets data pass, and closes the connection ``delay`` ms after the end of the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SlowCloseStage(Stage):
 
     def configure(self, attributes: Attributes, now: float) -> None:
         self._delay_ms = attributes["delay"]
-        self._close_at = None  # an update during the wait starts it again
+        self._close_at = None  # an update during the wait restarts the wait
 
     def step(self, now: float, source: Pipe, sink: Pipe) -> float | None:
         while source.chunks and not sink.full:

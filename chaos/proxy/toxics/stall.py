@@ -1,7 +1,7 @@
-"""stall: each chunk is held, with a probability, for a random time; what is behind it waits. Not in Toxiproxy.
+"""stall: with a probability, holds a chunk for a random time; later chunks wait. Not in Toxiproxy.
 
-A model of packet loss under TCP: a lost packet is sent again after a time-out, and until then nothing behind it is
-delivered. Latency with toxicity cannot say this: toxicity is decided once per connection, not per chunk.
+Models packet loss under TCP: a lost packet is resent after a timeout, and until then no later data is delivered. The
+``latency`` toxic cannot do this, because toxicity is drawn once per connection, not per chunk.
 """
 
 from __future__ import annotations

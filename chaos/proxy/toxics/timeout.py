@@ -1,7 +1,7 @@
-"""timeout: all data is dropped; the connection closes after ``timeout`` ms without any, or never if that is 0.
+"""timeout: drops all data, and closes the connection after ``timeout`` ms without data, or never if that is 0.
 
-An end of the stream passes at once. Removing the toxic closes the connections of its stream, since their bytes are
-gone (also those that its toxicity had spared): the lossy cut.
+The end of the stream passes at once. Removing the toxic closes the connections of its stream, because bytes are missing
+(also connections that its toxicity had spared). This makes a lossy cut.
 """
 
 from __future__ import annotations

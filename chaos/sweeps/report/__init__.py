@@ -1,4 +1,4 @@
-"""The pages of a sweep and the table of the terminal. Owns that the pages are written."""
+"""The reports of a sweep: its pages, and the table on the terminal. This module only writes the page files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verifier.evidence.run_directory import write_text_atomic
 
 
 def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> None:
-    """Write all of them. Raises ``OSError``."""
+    """Write ``sweep.md``, ``sweep.html``, ``summary.md`` and ``junit.xml``. Raises ``OSError``."""
     rows = rows_of(sweep, outcomes)
     shrunk = {cell.name: found for cell in sweep.cells if (found := shrunk_of(directory, cell)) is not None}
     write_text_atomic(directory.sweep_md, sweep_md(sweep, rows, outcomes))

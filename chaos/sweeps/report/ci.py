@@ -1,7 +1,8 @@
-"""``summary.md`` and ``junit.xml`` of a sweep: each run by itself, for a job's summary and its tests. Owns their form.
+"""``summary.md`` and ``junit.xml`` of a sweep, for the summary and the test results of a CI job. Owns their form.
 
-The other pages sum over seeds; anyone who looks after a red night wants the runs that were red, and how to repeat them.
-What a run's checks found is in its own ``junit.xml``; here all of these are one document.
+Both list each run separately. (The other pages sum over seeds.) After a night with failures, a reader needs the runs
+that failed, and how to repeat them. ``junit.xml`` joins the runs' own ``junit.xml`` files, which have the result of
+each check.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
 def summary_md(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[str, Shrunk] | None = None) -> str:
-    """The page as text. ``shrunk`` are the red runs that were made smaller, by the name of the cell."""
+    """The page as text. ``shrunk`` has the results of shrinking, by cell name."""
     return "\n".join(_lines(sweep, outcomes, shrunk or {})) + "\n"
 
 
@@ -61,12 +62,12 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[st
 
 
 def _told(cell: Cell, outcome: CellOutcome) -> str:
-    """The verdict, and beside it whether what was planted was found."""
+    """The verdict and, for a run with a planted defect, whether that was found."""
     return ", ".join(dict.fromkeys((verdict_of(outcome), ending(cell, outcome))))
 
 
 def _reached(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
-    """What all runs reached, and which of them reached something first."""
+    """What all runs reached, and which runs reached something first."""
     if not (reached := together(sweep, outcomes).figures()):
         return
     yield ""
@@ -87,9 +88,10 @@ def _figures(outcome: CellOutcome) -> tuple[str, str, str, str]:
 
 
 def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """The document as text: a suite for each run, as the run's own file has it. What was not run is not in it.
+    """The document as text: a suite for each cell that was run, taken from the run's own file.
 
-    The checks of a run with a defect that is to be found are to fail: its suite has whether it was found.
+    In a run with a planted defect, checks are supposed to fail. Its suite has one test instead: whether the defect was
+    found.
     """
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}

@@ -1,4 +1,4 @@
-"""``sweep.md``: the sweep on one page of Markdown. Owns its wording."""
+"""``sweep.md``: the sweep on one page of Markdown. Owns the page; ``words`` has the texts of its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``sweep.html``: one page that needs no network, no script and no other file. Owns what is on it."""
+"""``sweep.html``: one page that needs no network, no script and no other file.
+
+Owns what is on the page. Does not own how plots are computed (``plots``) or the texts of the table (``words``).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from chaos.sweeps.summary import MatrixRow, claims_line, counted, left_out, ran
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
-#: These cells have no run to show.
+#: The statuses of cells without a run to show.
 _NOT_RUN = ("inapplicable", "not asked", "not run")
 
 
@@ -57,7 +60,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
 
 
 def _sensitivity_tables(told: Sensitivity) -> list[tuple[Sequence[str], list[list[str]]]]:
-    """Headings and rows of each table that has any."""
+    """The headings and rows of each table that has rows."""
     tables = [
         (sensitivity_words.HEADINGS, sensitivity_words.rows(told)),
         (sensitivity_words.CONTROL_HEADINGS, sensitivity_words.control_rows(told)),

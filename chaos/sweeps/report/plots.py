@@ -1,7 +1,7 @@
 """The plots of a sweep as coordinates: the matrix of what was found, and throughput. Pure; the template draws them.
 
-Owns scales and places, in the units of an SVG of ``WIDTH``. Counts are drawn on a logarithmic scale: one record that is
-lost is as much of a finding as a thousand.
+Owns scales and positions, in the units of an SVG that is ``WIDTH`` wide. The scale for counts is logarithmic, so that a
+single lost record is visible next to a thousand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_TOP = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar; ``kind`` is its style, ``label`` comes after it."""
+    """One bar. ``kind`` is its style; ``label`` is drawn after it."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One place of the matrix. ``state`` is its style; ``mark`` says that what is documented did not come true."""
+    """One setting of the matrix. ``state`` is its style; ``mark`` says how it differs from the documentation, or ""."""
 
     x: float
     y: float
@@ -50,7 +50,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text at a place."""
+    """A text at a position."""
 
     x: float
     y: float
@@ -59,7 +59,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """The matrix, as the template draws it."""
+    """The matrix as the template draws it."""
 
     title: str
     height: float
@@ -71,7 +71,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One setting's throughput; ``width`` in percent of the longest bar of the page."""
+    """The throughput of one setting. ``width`` is in percent of the longest bar on the page."""
 
     name: str
     width: float
@@ -80,16 +80,16 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bars below each other. No drawing: on a narrow page each name is above its bar."""
+    """A list of bars. It is HTML, not a drawing, so that on a narrow page each name can be above its bar."""
 
     title: str
     bars: tuple[Speed, ...]
 
 
 def matrix(sweep: Sweep, rows: Sequence[MatrixRow]) -> Plot:
-    """Settings from top to bottom, the sweep's ``across`` from left to right, and in each place what was found.
+    """The matrix: settings from top to bottom, the sweep's ``across`` from left to right, and counts of what was found.
 
-    Lines and columns of which nothing was run are left out: what was not run does not bury what was.
+    Omits rows and columns in which nothing was run.
     """
     found = ran(rows)
     lines, places = {_setting(sweep, row) for row in found}, {row.labels[sweep.across] for row in found}
@@ -131,7 +131,7 @@ def _box(row: MatrixRow, column: int, line: int, width: float, top: int) -> Box:
 
 
 def state(row: MatrixRow) -> str:
-    """How a place is colored: by its verdict, and a valid one by whether something that is allowed was found."""
+    """The style of a setting: its verdict, or ``allowed`` if it is valid and some effect was found."""
     if row.verdict == "valid":
         return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
     return {"-": "absent", "failed": "invalid", "unjudged": "unknown"}.get(row.verdict, row.verdict)
@@ -142,15 +142,15 @@ def _nothing(row: MatrixRow) -> str:
 
 
 def _logarithmic(count: int, top: int) -> float:
-    """From just above 0 for one record to 1 for the most."""
+    """The length of a bar: from just above 0 for one record to 1 for ``top`` (or ``LEAST_TOP``, if that is more)."""
     return math.log10(1 + count) / math.log10(1 + max(top, LEAST_TOP))
 
 
 def throughputs(sweep: Sweep, rows: Sequence[MatrixRow]) -> list[Speeds]:
-    """A bar for each setting, all plots on one scale.
+    """The throughput plots, all with the same scale: a bar for each setting.
 
-    One plot if throughput may be compared at all places alike, else one for each value at which it may. None where
-    nothing was measured.
+    There is one plot for each value in the sweep's ``compared``, or a single one if that is empty. A plot without
+    measurements is omitted.
     """
     measured = [row for row in rows if row.middle_records_per_s is not None]
     groups: list[tuple[str, str | None]] = [(f" ({sweep.across}: {value})", value) for value in sweep.compared]
@@ -177,6 +177,6 @@ def _speeds(sweep: Sweep, title: str, rows: Sequence[MatrixRow], top: float) -> 
 
 
 def _setting(sweep: Sweep, row: MatrixRow) -> str:
-    """The labels of a row without the one that is laid across, in few words."""
+    """The labels of a row without the dimension ``across``."""
     rest = {name: value for name, value in row.labels.items() if name != sweep.across}
     return ", ".join(f"{name} {value}" for name, value in rest.items()) or sweep.name

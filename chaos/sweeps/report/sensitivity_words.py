@@ -1,4 +1,7 @@
-"""Sensitivity in words: the tables and sentences that every page of a sweep, and the one in docs/, has of it. Pure."""
+"""The sentences and tables about sensitivity, on the pages of a sweep and in ``docs/sensitivity.md``. Pure.
+
+Does not own the figures (``sensitivity_figures``).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ CONTROL_HEADINGS = ("exercise", "faults", "false alarms", "unknown")
 
 
 def sentences(told: Sensitivity) -> list[str]:
-    """What all of it comes to."""
+    """The totals, in sentences."""
     confidence = f"{told['confidence']:.0%}"
     found = (
         f"Defects were exercised in {_of(told['exercised'])} runs, found in {_of(told['found'])} of these, and rightly "
@@ -43,7 +46,7 @@ def sentences(told: Sensitivity) -> list[str]:
 
 
 def rows(told: Sensitivity) -> list[list[str]]:
-    """The defects, below ``HEADINGS``."""
+    """The table of defects: a row for each, with the columns in ``HEADINGS``."""
     return [
         [
             each["defect"],
@@ -61,7 +64,7 @@ def rows(told: Sensitivity) -> list[list[str]]:
 
 
 def control_rows(told: Sensitivity) -> list[list[str]]:
-    """The runs without a defect, below ``CONTROL_HEADINGS``."""
+    """The table of runs without a defect: a row for each exercise, with the columns in ``CONTROL_HEADINGS``."""
     return [
         [
             each["exercise"],
@@ -74,7 +77,7 @@ def control_rows(told: Sensitivity) -> list[list[str]]:
 
 
 def markdown(told: Sensitivity) -> Iterator[str]:
-    """Sentences and tables, with an empty line after each."""
+    """The sentences and tables as lines of Markdown, with an empty line after each."""
     for sentence in sentences(told):
         yield inline(sentence)
         yield ""
@@ -89,5 +92,5 @@ def _of(count: Count) -> str:
 
 
 def _share(count: Count) -> str:
-    """Between which shares the true one lies; nothing if nothing was tried."""
+    """The bounds of the true share in percent; "" if nothing was tried."""
     return f"{count['least']:.0%} to {count['most']:.0%}" if count["of"] else ""

@@ -1,6 +1,7 @@
-"""The table of a sweep for a terminal. Owns its columns, its colors, and how it fits into a narrow one.
+"""The table of a sweep on a terminal. Owns its columns and colors, and how it fits into a narrow terminal.
 
-The settings of a row are one key. What does not fit beside it goes into a second table below, so that nothing is cut.
+The labels of a row are one column. Columns that do not fit next to it go into a second table below, so that no text is
+cut off. Does not own the texts (``words``).
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ _STYLES = {
     "unjudged": "yellow", "failed": "bold red",
     "NO": "red", "yes": "green",
 }  # fmt: skip
-#: In a narrow terminal these are in a table of their own.
+#: On a narrow terminal, these columns are in a separate table.
 _SECOND = ("settings allow", "documented", "shown", "records/s")
-#: A terminal with this many columns has room for all in one table.
+#: A terminal that is this wide has room for all columns in one table.
 WIDE = 140
-#: Between two columns.
+#: The number of spaces between two columns.
 _GAP = 2
 
 
 def tables(sweep: Sweep, rows: Sequence[MatrixRow], width: int) -> list[Table]:
-    """All rows, in as many tables as a terminal of ``width`` columns needs."""
+    """All rows, in one table or two, to fit a terminal that is ``width`` characters wide."""
     title = f"sweep {sweep.name}: {sweep.summary}"
     wanted = columns(rows)
     if width >= WIDE:
@@ -40,14 +41,14 @@ def tables(sweep: Sweep, rows: Sequence[MatrixRow], width: int) -> list[Table]:
 
 
 def _table(sweep: Sweep, rows: Sequence[MatrixRow], wanted: Sequence[int], title: str, width: int) -> Table:
-    """Some columns of all rows; a line parts what differs in the dimension that the plot lays across."""
+    """A table of all rows with the columns ``wanted``. A line separates rows with different values of ``across``."""
     grid = Table(
         title=title or None, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
         pad_edge=False, show_edge=False,
     )  # fmt: skip
     keys = [", ".join(row.labels.values()) for row in rows]
     longest = max(map(len, keys), default=0)
-    # The key is never folded, only its heading.
+    # The labels are never wrapped, only their heading.
     grid.add_column(textwrap.fill(", ".join(rows[0].labels), longest, break_on_hyphens=False), width=longest)
     texts = {index: [HEADINGS[index], *(figures(row)[index] for row in rows)] for index in wanted}
     for index, room in _widths(texts, width - longest).items():
@@ -65,7 +66,7 @@ def _table(sweep: Sweep, rows: Sequence[MatrixRow], wanted: Sequence[int], title
 
 
 def _widths(texts: Mapping[int, Sequence[str]], room: int) -> dict[int, int]:
-    """Column -> its width. Where ``room`` is short the widest are folded first, and no word is."""
+    """The width of each column. If ``room`` is short, the widest columns are wrapped first, between words only."""
     widths = {index: max(map(len, cells)) for index, cells in texts.items()}
     least = {index: max(len(word) for cell in cells for word in cell.split()) for index, cells in texts.items()}
     while sum(widths.values()) + _GAP * len(widths) > room:

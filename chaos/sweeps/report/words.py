@@ -1,4 +1,4 @@
-"""A row of a sweep in words, the same on every page. Pure."""
+"""The texts in a row of a sweep's table, the same on every page. Pure. Does not own the layout of any page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from chaos.sweeps.summary import FOUND, MatrixRow, ending
 from cluster.process.one_line import printable
 from verifier.evidence.how_many import how_many
 
-#: Headings of what follows a row's labels.
+#: The headings of the columns that follow a row's labels.
 HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit", "fired", "found", "as")
-#: Words from the left, figures from the right.
+#: The columns with words, which are left-aligned. The others have figures and are right-aligned.
 WORDS = ("verdict", "settings allow", "documented", "shown", "as")
 
 
 def figures(row: MatrixRow) -> list[str]:
-    """The columns of ``HEADINGS``. A question mark stands for what could not be counted."""
+    """The texts of the columns in ``HEADINGS``. A question mark means that the effect could not be counted."""
     counts = [f"{row.found[name]:,}" if name in row.found else "?" if row.judged else "" for name in COUNTED]
     return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row), *planted(row)]
 
 
 def verdict(row: MatrixRow) -> str:
-    """The verdict, and of how many runs, if there were several."""
+    """The verdict; if there were several runs, also how many of them have it."""
     if len(row.verdicts) < 2:
         return row.verdict
     same = row.verdicts.count(row.verdict)
@@ -31,22 +31,22 @@ def verdict(row: MatrixRow) -> str:
 
 
 def allowed(row: MatrixRow) -> str:
-    """What the expectation matrix lets pass."""
+    """The effects that the settings allow, by the expectation matrix."""
     return (", ".join(row.allowed) or "nothing") if row.judged else ""
 
 
 def said(row: MatrixRow) -> str:
-    """What the documentation claims."""
+    """The effects that the documentation claims."""
     return "" if row.inapplicable else ", ".join(row.claims) or "nothing"
 
 
 def shown(row: MatrixRow) -> str:
-    """Whether that came true."""
+    """Whether the runs show what is claimed; "" if unknown."""
     return {None: "", True: "yes", False: "NO"}[row.shown]
 
 
 def speed(row: MatrixRow) -> str:
-    """Records per second: the median, and the extremes of several seeds."""
+    """Records per second: the median and, with several seeds, the extremes."""
     middle = row.middle_records_per_s
     if middle is None:
         return ""
@@ -55,12 +55,12 @@ def speed(row: MatrixRow) -> str:
 
 
 def bit(row: MatrixRow) -> str:
-    """How many of the faults took effect."""
+    """How many of the injected faults took effect."""
     return f"{row.faults[1]}/{row.faults[0]}" if row.faults[0] else ""
 
 
 def planted(row: MatrixRow) -> tuple[str, str, str]:
-    """In how many runs a planted defect fired, in how many of these it was found, and as what."""
+    """How many runs a planted defect fired in, how many of these found it, and which checks found it."""
     runs, fired, found = row.planted
     if not runs:
         return "", "", ""
@@ -69,14 +69,14 @@ def planted(row: MatrixRow) -> tuple[str, str, str]:
 
 
 def key(cell: Cell) -> str:
-    """A cell's place in the matrix, the seed too."""
+    """The labels of a cell, including the seed."""
     return ", ".join(cell.labels.values())
 
 
 def found(outcome: CellOutcome) -> str:
-    """The anomalies of one run that its settings do not allow, as its ``RESULT`` line has them.
+    """The anomalies of one run that its settings do not allow, in the form of its ``RESULT`` line.
 
-    A question mark stands for what could not be counted.
+    A question mark means that there are none, but that not everything could be counted.
     """
     if outcome.status != "judged":
         return "not judged"
@@ -85,8 +85,9 @@ def found(outcome: CellOutcome) -> str:
 
 
 def red_lines(cell: Cell, outcome: CellOutcome) -> list[str]:
-    """What was found, what was planted, how to repeat it: of a run that is not valid, or whose defect was not found. Of
-    any other, nothing.
+    """The lines about a run that is not valid or whose defect was not found; no lines about any other run.
+
+    They say what was found, what was planted, and how to repeat the run.
     """
     ended = ending(cell, outcome)
     if ended in ("", "valid", FOUND):
@@ -99,12 +100,12 @@ def red_lines(cell: Cell, outcome: CellOutcome) -> list[str]:
 
 
 def has_claims(rows: Sequence[MatrixRow]) -> bool:
-    """Whether the sweep claims anything; one that does not needs no columns for it."""
+    """Whether any row claims an effect. If none does, the columns about claims are omitted."""
     return any(row.claims for row in rows)
 
 
 def columns(rows: Sequence[MatrixRow]) -> list[int]:
-    """The indexes of ``HEADINGS`` that say something in these rows."""
+    """The indexes in ``HEADINGS`` of the columns that have a text in at least one row."""
     hidden = set() if has_claims(rows) else {HEADINGS.index("documented"), HEADINGS.index("shown")}
     told = [figures(row) for row in rows]
     return [index for index in range(len(HEADINGS)) if index not in hidden and any(row[index] for row in told)]
