@@ -239,7 +239,7 @@ class Deployment:
                 raise StartFailure(f"{name} did not come up: {error}") from error
             await self._publish_ports(broker_id, name, child)
         except Exception:
-            # If the broker came up after all, its links would lead to its predecessor's ports.
+            # If the broker came up after all, no one would know its process.
             await asyncio.to_thread(child.kill)
             raise
 

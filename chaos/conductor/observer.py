@@ -64,8 +64,8 @@ class Observer:
         self._is_running[broker_id] = is_running
 
     @property
-    def _known(self) -> dict[int, str]:
-        """The control listeners of the brokers that are there now."""
+    def _alive(self) -> dict[int, str]:
+        """The control listeners of the brokers that run now. Orders go to all: one may come back while they wait."""
         return {each: address for each, address in self._control.items() if self._is_running[each]()}
 
     def forget(self, broker_id: int) -> None:
@@ -76,19 +76,19 @@ class Observer:
 
     def control_addresses(self) -> list[str]:
         """The ``host:port`` of each known control listener, ordered by broker id."""
-        return [address for _, address in sorted(self._known.items())]
+        return [self._control[broker] for broker in sorted(self._control)]
 
     def coordinators(self) -> CoordinatorSurvey:
         """A survey of coordinators at the currently known addresses."""
         from chaos.conductor.coordinators import CoordinatorSurvey
 
-        return CoordinatorSurvey(self._known, self._transport, ASK_TIMEOUT_MS)
+        return CoordinatorSurvey(self._alive, self._transport, ASK_TIMEOUT_MS)
 
     def orders(self) -> BrokerOrders:
         """Admin requests to the cluster and to single brokers, at the currently known addresses."""
         from chaos.conductor.cluster_orders import BrokerOrders
 
-        return BrokerOrders(self._known, self._transport, self._clock, ASK_TIMEOUT_MS)
+        return BrokerOrders(dict(self._control), self._transport, self._clock, ASK_TIMEOUT_MS)
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client that uses all known control listeners."""
@@ -101,12 +101,12 @@ class Observer:
 
     async def view(self) -> ObservedCluster:
         """Ask all brokers at once for Metadata, and merge the answers that arrive within ``ASK_TIMEOUT_MS``."""
-        answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in self._known))
+        answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in self._alive))
         return merge([answer for answer in answers if answer is not None])
 
     async def answers(self, broker_id: int, timeout_ms: int) -> bool:
         """Whether the broker answers an ApiVersions request in time."""
-        address = self._known.get(broker_id)
+        address = self._alive.get(broker_id)
         if address is None:
             return False
         async with self._alone(address, timeout_ms) as admin:
@@ -124,7 +124,7 @@ class Observer:
         return await stable_offsets(self.control_addresses(), places, self._transport, ASK_TIMEOUT_MS)
 
     async def _ask(self, broker_id: int) -> BrokerView | None:
-        address = self._known.get(broker_id)
+        address = self._alive.get(broker_id)
         if address is None:
             return None
         async with self._alone(address, ASK_TIMEOUT_MS) as admin:
@@ -151,12 +151,12 @@ class Observer:
             await admin.close()
 
     def metrics_urls(self) -> list[str]:
-        """The URLs of the metrics of the brokers that run, ordered by broker id."""
-        return [_url(self._metrics[broker]) for broker in sorted(self._known)]
+        """The URLs of the brokers' metrics, ordered by broker id."""
+        return [_url(self._metrics[broker]) for broker in sorted(self._metrics)]
 
     async def metrics(self, broker_id: int) -> ObservedSamples | None:
         """All metric samples of a broker; None if it does not answer."""
-        address = self._metrics.get(broker_id) if broker_id in self._known else None
+        address = self._metrics.get(broker_id) if broker_id in self._alive else None
         return await asyncio.to_thread(scrape, _url(address)) if address else None
 
     async def counter(self, broker_id: int, name: str) -> float | None:

@@ -152,6 +152,7 @@ class JudgedElections:
             gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
             if election is None or not grounds.counts(final.topic, final.partition, election, gone_ns):
                 continue
+            election = grounds.bounded(final.topic, final.partition, election)
             # each epoch since the last one in the log may have had its own log, which is now gone
             known = {"place": row["place"], "logs": max(row["epoch"] - standing, 1), **election._asdict()}
             rows.append({**known, "reach_offset": row["start_offset"]})

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from verifier.claims import well_formed
 from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import RunModel, RunSettings
-from verifier.witness.witness import Witness, WitnessedElection
+from verifier.witness.witness import SLACK_NS, Witness, WitnessedElection
 
 #: Clients report events late: a value counts as outstanding at an event if it was so within this time of it.
 OUTSTANDING_NS = 1_000_000_000
@@ -47,6 +47,16 @@ class Grounds:
         """Whether an election of this partition may have cut off what was committed."""
         ordered = self.by_order and (topic, partition) in self.witness.ordered_from
         return self.settings.unclean_leader_election or ordered
+
+    def bounded(self, topic: str, partition: int, election: WitnessedElection) -> WitnessedElection:
+        """The same election, which excuses nothing that was acknowledged after the fault of an order was over.
+
+        Every replica was in the ISR by then, and what is acknowledged by all of them is on all.
+        """
+        until_ns = self.witness.ordered_until.get((topic, partition))
+        if not self.by_order_alone or until_ns is None:
+            return election
+        return election._replace(until_ns=min(election.until_ns, until_ns + SLACK_NS))
 
     def counts(self, topic: str, partition: int, election: WitnessedElection, gone_ns: int | None = None) -> bool:
         """Whether this election may excuse anything: where it takes an order, from then on until its fault was over.

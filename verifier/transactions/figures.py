@@ -29,8 +29,8 @@ class EndRow(NamedTuple):
 def transaction_figures(directory: RunDirectory, run: RunModel) -> dict[str, int] | None:
     """The number of transactions with each outcome: committed, aborted, or unknown to the client.
 
-    None if no transaction was begun, or if a history of a producer or a group member is missing or unreadable: the
-    count would be incomplete.
+    None if no transaction was begun. Also None if any history is unreadable, or one of a producer or a group member is
+    missing: the count would be incomplete.
     """
     absent = {process.name for process in run.evidence.of_role("producers", "members")}
     try:

@@ -241,6 +241,7 @@ def elections(evidence: Evidence) -> list[Election]:
         if not evidence.may_lose(latest, earliest if gone is None else min(gone, earliest)):
             continue
         since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)
+        until = min(until, evidence.orders_over + 3 * SECOND)
         found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start, earliest))
         if epoch - below > 1 and gone is not None:  # of an epoch between them nothing is left
             standing = any(batch.leader_epoch == below for batch in batches)

@@ -119,6 +119,25 @@ class Evidence:
         return begun and not all(self.is_over(each, before_ns) for each in self.orders)
 
     @property
+    def orders_over(self) -> int:
+        """When the last of them was over; never if one was not seen to be, or if it takes no order to lose anything."""
+        if self.may_lose(-1, -1):
+            return 2**62
+        ends = [
+            min(
+                (
+                    each["end_ns"]
+                    for each in self.faults
+                    if each["number"] == order["number"] and each["phase"] in ("heal", "over")
+                    and each.get("healed") and order["probe"].get("answer") == "NONE"
+                ),
+                default=2**62,
+            )
+            for order in self.orders
+        ]  # fmt: skip
+        return max(ends, default=2**62)
+
+    @property
     def judged_from(self) -> int:
         return min(self.final.log_start_offset, self.asked)
 

@@ -107,6 +107,18 @@ def test_an_order_permits_until_its_fault_was_over() -> None:
     assert grounds.counts("t", 0, an_election(62), gone_ns=26 * SECOND), "the ordered epoch left nothing in the log"
 
 
+def test_an_order_excuses_nothing_that_was_acknowledged_after_its_fault_was_over() -> None:
+    """Whenever the election that counts was: what every replica acknowledged is on every replica."""
+    done = replace(told(answer="NONE", all_answers=["NONE"], ordered_ns=25 * SECOND), end_ns=60 * SECOND, healed=True)
+    witness = Witness(ordered_from=unclean_orders([done]), ordered_until=orders_over([done]))
+    late = an_election(71)._replace(until_ns=74 * SECOND)
+    assert Grounds(settings(), witness, by_order=True).bounded("t", 0, late).until_ns == 63 * SECOND
+    early = an_election(30)._replace(until_ns=50 * SECOND)
+    assert Grounds(settings(), witness, by_order=True).bounded("t", 0, early) == early
+    assert Grounds(settings(acks="1"), witness, by_order=True).bounded("t", 0, late) == late
+    assert Grounds(settings(), witness, by_order=True).bounded("u", 0, late) == late
+
+
 def test_an_order_lasts_while_it_may_still_be_carried_out() -> None:
     """It had no final answer, or no one saw that all replicas were back; of several faults the last one counts."""
     done = replace(told(answer="NONE", ordered_ns=25 * SECOND), end_ns=60 * SECOND, healed=True)
