@@ -18,7 +18,7 @@ from verifier.files.replica import check
 from verifier.run_checks import RunEvidence
 
 #: Besides those that Spark judges in ``test_checks``.
-CASES = 5_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 30
+CASES = 5_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 60
 
 Counts = dict[tuple[str, str | None, int], tuple[int, int]]
 
