@@ -75,7 +75,7 @@ def stored(path: Path) -> StoredPath:
 
 
 def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
-    """The resolved path of the newest run; prints it on stderr unless ``quiet``. Raises BadRequest if there is none."""
+    """The resolved path of the newest run; prints it on stderr unless ``quiet``. Raises BadRequest without one."""
     if not LATEST_RUN.exists():
         raise BadRequest(
             f"no run is given, and there is no {LATEST_RUN}; name {wanted}, or create one with 'gapless run'"

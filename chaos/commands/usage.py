@@ -36,7 +36,7 @@ _TEXTS = (
 
 
 def empty_option(arguments: Sequence[str]) -> str | None:
-    """The line for an option or an argument that is an empty string; None if there is none.
+    """The line for an option or an argument that is an empty string, or None.
 
     No option of ours has a use for it, and a path of nothing would be the working directory.
     """

@@ -145,7 +145,7 @@ class _VerifierProgress:
 
 
 def _stamp(directory: RunDirectory) -> tuple[int, int] | None:
-    """A value that differs if ``verdict.json`` was rewritten; None if there is none."""
+    """A value that differs if ``verdict.json`` was rewritten; None without a ``verdict.json``."""
     try:
         status = directory.verdict_json.stat()
     except OSError:

@@ -264,7 +264,8 @@ class Injector:
     async def _choose(self, fault: Fault, due_ns: int = 0) -> str | None:
         """Wait until the fault finds a target; return its description.
 
-        If there is none ``PRECONDITION_MS`` after now (or after ``due_ns``), record the fault as skipped; return None.
+        If no target is found within ``PRECONDITION_MS`` from now (or after ``due_ns``), record the fault as skipped and
+        return None.
         """
         start_ns = max(due_ns, self._clock.monotonic_ns())
         while True:

@@ -87,7 +87,7 @@ class LeftWork:
 
 
 def work_on(directory: Path) -> LeftWork | None:
-    """What the ``processes.json`` of a directory says; None if there is none, or if it is unreadable."""
+    """What the ``processes.json`` of a directory says; None if it is missing or unreadable."""
     try:
         plain = read_json(directory / FILE)
         children = [(str(each["name"]), _living(each)) for each in plain["children"]]

@@ -159,7 +159,7 @@ def _without_segment(path: Path, logs: Sequence[Path]) -> Iterator[DamagedPart]:
     """A log has a segment from its first moment, and an index is one of a segment: where that is gone, nothing else
     is left to compare the small files with, and it would pass for a hole that compaction made."""
     if not logs:
-        yield DamagedPart("segments: there is none, and every log has one")
+        yield DamagedPart("segments: none found, but every log has at least one")
     stems = {log.stem for log in logs}
     for inner in sorted(path.iterdir()):
         if inner.suffix in _INDEXES and inner.stem.isdecimal() and inner.stem not in stems:

@@ -96,14 +96,14 @@ class Evidence:
             and not was_refused(each["probe"])
         ]
 
-    def is_over(self, order: dict[str, Any], at_ns: int) -> bool:
-        """Whether one of them was carried out, and seen to be over before that time."""
+    def over_ns(self, order: dict[str, Any]) -> int:
+        """When one of them was carried out and seen to be over; never if it was not."""
         ends = [
             each["end_ns"]
             for each in self.faults
             if each["number"] == order["number"] and each["phase"] in ("heal", "over") and each.get("healed")
         ]
-        return order["probe"].get("answer") == "NONE" and bool(ends) and min(ends) < at_ns
+        return min(ends, default=2**62) if order["probe"].get("answer") == "NONE" else 2**62
 
     def may_lose(self, about_ns: int, before_ns: int) -> bool:
         """Whether an election then may cut off what was committed, or, with less than acks=all, acknowledged.
@@ -116,26 +116,14 @@ class Evidence:
         if "elect-unclean" not in self.run.faults_requested:
             return True
         begun = any(about_ns >= each["probe"].get("ordered_ns", each["start_ns"]) for each in self.orders)
-        return begun and not all(self.is_over(each, before_ns) for each in self.orders)
+        return begun and not all(self.over_ns(each) < before_ns for each in self.orders)
 
     @property
     def orders_over(self) -> int:
         """When the last of them was over; never if one was not seen to be, or if it takes no order to lose anything."""
         if self.may_lose(-1, -1):
             return 2**62
-        ends = [
-            min(
-                (
-                    each["end_ns"]
-                    for each in self.faults
-                    if each["number"] == order["number"] and each["phase"] in ("heal", "over")
-                    and each.get("healed") and order["probe"].get("answer") == "NONE"
-                ),
-                default=2**62,
-            )
-            for order in self.orders
-        ]  # fmt: skip
-        return max(ends, default=2**62)
+        return max(map(self.over_ns, self.orders), default=2**62)
 
     @property
     def judged_from(self) -> int:
